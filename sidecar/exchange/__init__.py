@@ -1,0 +1,1 @@
+"""One request's life as a state machine without I/O."""

@@ -1,0 +1,1 @@
+"""Generated text → segments of the answer, and stop strings."""

@@ -1,0 +1,1 @@
+"""Items → chat turns → chat template → tokens, and tokens back to text."""

@@ -1,0 +1,1 @@
+"""Triton's side of the wire: contracts, discovery, error classification and gRPC frames."""

@@ -1,0 +1,1 @@
+"""The tensor contracts through which Triton serves language models, one file each."""

@@ -1,0 +1,77 @@
+"""One child process of the stack: started in its own session, logged to a file, ended with everything it started."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+
+class StackError(Exception):
+    """A part that cannot be installed or started; the message is one sentence for the user."""
+
+
+class Process:
+    """A running part. It leads a process group of its own, so that ending it ends its children too."""
+
+    def __init__(self, name: str, argv: Sequence[str], log: Path, env: Mapping[str, str] | None = None) -> None:
+        self.name = name
+        self.log = log
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as output:
+            self._popen = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **(env or {})},
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        """The process id, which is also its group's."""
+        return self._popen.pid
+
+    def running(self) -> bool:
+        """Whether the leading process is alive."""
+        return self._popen.poll() is None
+
+    def wait_until(self, ready: Callable[[], bool], seconds: float, interval: float = 0.05) -> None:
+        """Poll ``ready`` until it holds.
+
+        Raises:
+            StackError: the process ended first or ``seconds`` passed; the message quotes the end of its log.
+        """
+        deadline = time.monotonic() + seconds
+        while not ready():
+            if not self.running():
+                raise StackError(f"{self.name} ended with status {self._popen.returncode}: {self.log_tail()}")
+            if time.monotonic() > deadline:
+                raise StackError(f"{self.name} was not ready after {seconds:.0f} s: {self.log_tail()}")
+            time.sleep(interval)
+
+    def log_tail(self, lines: int = 5) -> str:
+        """The last lines of the log, for error messages."""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+    def stop(self, grace: float = 10.0) -> None:
+        """SIGTERM, then SIGKILL to the whole group after ``grace`` seconds; returns when it has ended."""
+        if self.running():
+            self._popen.terminate()
+            try:
+                self._popen.wait(grace)
+            except subprocess.TimeoutExpired:
+                pass
+        self.kill()
+
+    def kill(self) -> None:
+        """SIGKILL to the whole group; returns when the leading process has ended."""
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self._popen.wait()

@@ -92,8 +92,7 @@ class LocalStack:
         self.start_sidecar()
         self.start_envoy()
         self._progress("Asking the model")
-        for model in self.models:
-            self._wait_for_an_answer(model)
+        self._wait_for_an_answer(self.models[0])
 
     def start_triton(self) -> None:
         """Start Triton and wait until it is ready."""

@@ -18,8 +18,8 @@ API_KEY = LOCAL / "api_key"
 TRITON_VENV = LOCAL / "triton-venv"
 TOKENIZER = LOCAL / "tokenizers" / "smollm2"
 
-# Linux takes 107 bytes for the path of a Unix socket.
-_LONGEST_DIRECTORY = 107 - len("/worker-999.sock")
+# In bytes. Linux takes 107 for the path of a Unix socket; the sidecar asks that its directory leaves room for the name.
+_LONGEST_DIRECTORY = 80
 
 
 def socket_directory(run_dir: Path) -> Path:

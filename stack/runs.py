@@ -6,11 +6,13 @@ Every part carries the run's id in its environment and passes it on to what it s
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -61,14 +63,13 @@ class Run:
     def ask_owner_to_end(self, seconds: float = 60) -> None:
         """SIGTERM to the ``up`` process; returns when it has ended its parts, or after ``seconds``."""
         if self.owner_runs():
-            os.kill(self.owner, signal.SIGTERM)
+            _signal(self.owner, signal.SIGTERM)
             _wait_until(lambda: not self.owner_runs(), seconds)
 
     def end(self, grace: float = 15) -> None:
         """SIGTERM to the leading processes, after ``grace`` seconds SIGKILL to all that is left; forgets the run."""
-        for pid in self.processes():
-            if os.getpgid(pid) == pid:
-                _signal(pid, signal.SIGTERM)
+        for pid in filter(_leads_a_group, self.processes()):
+            _signal(pid, signal.SIGTERM)
         _wait_until(lambda: not self.processes(), grace)
         for pid in self.processes():
             _signal(pid, signal.SIGKILL)
@@ -97,14 +98,19 @@ def _started(pid: int) -> int | None:
     return None if fields[0] == "Z" else int(fields[19])
 
 
-def _signal(pid: int, number: signal.Signals) -> None:
+def _leads_a_group(pid: int) -> bool:
     try:
-        os.kill(pid, number)
+        return os.getpgid(pid) == pid
     except ProcessLookupError:
-        pass
+        return False
 
 
-def _wait_until(condition, seconds: float) -> None:
+def _signal(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def _wait_until(condition: Callable[[], bool], seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.05)

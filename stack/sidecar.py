@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,16 @@ _BINARY = Path(sys.executable).with_name("responses-sidecar")
 
 @dataclass(frozen=True)
 class Model:
-    """A model as clients name it, and the Triton model behind it. ``context_length`` is in tokens."""
+    """A model as clients name it, and the Triton model behind it.
+
+    ``context_length`` is in tokens; ``settings`` are further members of the model's section in the configuration file.
+    """
 
     name: str
     triton_model: str
     tokenizer: Path
     context_length: int = 2048
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Sidecar:
@@ -54,6 +58,7 @@ class Sidecar:
                     "triton_model": model.triton_model,
                     "tokenizer": str(model.tokenizer),
                     "context_length": model.context_length,
+                    **model.settings,
                 }
                 for model in models
             ],

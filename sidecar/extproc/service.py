@@ -77,9 +77,7 @@ class Sessions:
             entropy=os.urandom(18),
             keep_alive=self._keep_alive,
         )
-        session = Session(
-            stream, exchange, wire=metadata[WIRE_METADATA], clock=self._clock, prepare=self._prepare
-        )
+        session = Session(stream, exchange, wire=metadata[WIRE_METADATA], clock=self._clock, prepare=self._prepare)
         self._active.add(session)
         try:
             await session.run()

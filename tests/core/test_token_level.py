@@ -12,8 +12,21 @@ from sidecar.triton.discovery import recognise as discover
 
 END = 2
 ALL_INPUTS = frozenset(
-    "input_ids input_lengths request_output_len streaming seed end_id pad_id temperature runtime_top_p runtime_top_k "
-    "exclude_input_in_output return_perf_metrics stop_words_list".split()
+    {
+        "input_ids",
+        "input_lengths",
+        "request_output_len",
+        "streaming",
+        "seed",
+        "end_id",
+        "pad_id",
+        "temperature",
+        "runtime_top_p",
+        "runtime_top_k",
+        "exclude_input_in_output",
+        "return_perf_metrics",
+        "stop_words_list",
+    }
 )
 
 

@@ -95,7 +95,7 @@ def load(path: Path) -> Config:
         raise ConfigError("\n".join(f"{path}: {line}" for line in _describe(error))) from error
     config = _resolve(config, path.resolve().parent)
     if len(str(config.sockets)) > _MAX_SOCKETS_PATH:
-        raise ConfigError(f"{path}: sockets: {config.sockets} is too long for Unix sockets ({_MAX_SOCKETS_PATH} at most)")
+        raise ConfigError(f"{path}: sockets: a directory for Unix sockets has at most {_MAX_SOCKETS_PATH} characters")
     return config
 
 

@@ -59,13 +59,16 @@ class LocalStack:
         self.workers = workers
         self.api_key = api_key
         self._given_triton = triton_address
-        self._triton_ports: tuple[int, int, int] | None = None
+        self._triton_ports = triton.Ports(free_port(), free_port(), free_port())
         self._sidecar_settings = sidecar_settings
         self._progress = progress
         self._sockets = socket_directory(run_dir)
         self.url = f"http://127.0.0.1:{self.port}/v1/infer"
         """The base URL for an SDK."""
         self.access_log = run_dir / "access.log"
+        """Envoy's, one JSON object per line."""
+        self.triton_events = run_dir / "triton-events.log"
+        """The scripted model's diary."""
 
     def __enter__(self) -> Self:
         try:
@@ -97,11 +100,15 @@ class LocalStack:
     def start_triton(self) -> None:
         """Start Triton and wait until it is ready."""
         self._progress("Starting Triton")
-        names = [model.triton_model for model in self.models]
         self.triton = triton.start(
-            TRITON_VENV, self.run_dir / "triton", names, ports=self._triton_ports, log=self.run_dir / "triton.log"
+            TRITON_VENV,
+            self.run_dir / "triton",
+            [model.triton_model for model in self.models],
+            log=self.run_dir / "triton.log",
+            tokenizer=TOKENIZER,
+            ports=self._triton_ports,
+            event_log=self.triton_events,
         )
-        self._triton_ports = self.triton.ports
 
     def start_sidecar(self) -> None:
         """Start the supervisor and wait until its workers are ready."""

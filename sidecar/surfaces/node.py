@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from sidecar.responses.errors import ApiError
+from sidecar.responses.events import Json
 from sidecar.responses.pairing import check_pairing
 from sidecar.responses.request import ResponsesRequest
+from sidecar.responses.response import new_response
 from sidecar.surfaces.surface import Surface
 
 NOT_STORED = "Nothing is stored on this node; send the whole conversation as 'input' each turn (store: false)."
@@ -51,6 +54,10 @@ def _if_zero(value: Any) -> bool:
     return type(value) in (int, float) and value == 0
 
 
+def _extension(node: str, timing: Mapping[str, float]) -> Json:
+    return {"b3os": {"route": "local", "node": node, "timing": dict(timing)}}
+
+
 NODE = Surface(
     tolerated={
         "client_metadata": _always,
@@ -61,4 +68,6 @@ NODE = Surface(
         "presence_penalty": _if_zero,
     },
     checks=(_refuse_stored_state, _refuse_what_the_node_cannot_do, _check_pairing),
+    new_response=new_response,
+    extension=_extension,
 )

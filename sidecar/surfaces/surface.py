@@ -1,4 +1,4 @@
-"""What a surface is on the request side: which parameters it takes, which it refuses, and in what order it says so."""
+"""What a surface is: which parameters it takes and refuses, in what order it says so, and the shape of its answers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from sidecar.responses.body import parse_json_body
 from sidecar.responses.errors import ApiError
+from sidecar.responses.events import Json
 from sidecar.responses.request import ResponsesRequest
 from sidecar.responses.validation import to_api_error
 from sidecar.responses.wording import shown
@@ -29,14 +30,20 @@ RENAMED = {
 
 @dataclass(frozen=True)
 class Surface:
-    """The request policy of one API surface.
+    """The policy of one API surface.
 
     ``tolerated`` are parameters outside the surface's list that are ignored while their value is harmless;
-    ``checks`` run in order on a well-formed request.
+    ``checks`` run in order on a well-formed request. ``new_response`` makes the response object of a request from its
+    id and creation time (seconds since the epoch); ``extension`` makes the members that the final response has beyond
+    it, from the node's name and timings in milliseconds. ``failed_event`` sends ``response.failed`` before the
+    ``error`` event of a stream that fails, for clients that read only that.
     """
 
     tolerated: Mapping[str, Callable[[Any], bool]]
     checks: tuple[Check, ...]
+    new_response: Callable[[ResponsesRequest, str, int], Json]
+    extension: Callable[[str, Mapping[str, float]], Json]
+    failed_event: bool = False
 
     def accept(self, headers: Mapping[str, str], body: bytes) -> ResponsesRequest:
         """Read a request, or raise :class:`ApiError` with the first fault a client should mend.

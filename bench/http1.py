@@ -17,7 +17,7 @@ _TERMINAL = (b"response.completed", b"response.incomplete")
 
 
 class ChunkedBody:
-    """Takes the chunked transfer coding (RFC 9112 section 7.1) off any split of the bytes; no extensions, no trailers."""
+    """Takes the chunked transfer coding (RFC 9112 section 7.1) off the bytes, however they are split; no trailers."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()

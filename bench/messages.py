@@ -22,6 +22,7 @@ from tritonclient.grpc.service_pb2 import (
 
 SERVICE = "/inference.GRPCInferenceService/"
 STREAM_INFER = SERVICE + "ModelStreamInfer"
+_MODEL = "bench"
 HEALTH_SERVING = b"\x08\x01"
 """``grpc.health.v1.HealthCheckResponse`` with status SERVING."""
 
@@ -117,15 +118,10 @@ def final_response(model: str) -> bytes:
     return framed(response.SerializeToString())
 
 
-def error_response(text: str) -> bytes:
-    """The framed response by which Triton reports a failed request in an OK stream."""
-    return framed(ModelStreamInferResponse(error_message=text).SerializeToString())
-
-
-def unary_responses(model: str) -> dict[str, bytes]:
-    """The framed answers of the unary methods by path: health, readiness, and what discovery asks about ``model``."""
-    metadata = ModelMetadataResponse(name=model, versions=["1"], platform="tensorrtllm")
-    config = ModelConfig(name=model, backend="tensorrtllm", max_batch_size=256)
+def unary_responses() -> dict[str, bytes]:
+    """The framed answers of the unary methods by path: health, readiness, and what discovery asks about a model."""
+    metadata = ModelMetadataResponse(name=_MODEL, versions=["1"], platform="tensorrtllm")
+    config = ModelConfig(name=_MODEL, backend="tensorrtllm", max_batch_size=256)
     config.model_transaction_policy.decoupled = True
     for tensors, described, configured in (
         (INPUTS, metadata.inputs, config.input),

@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Annotated
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 _Seconds = Annotated[float, Field(gt=0)]
 _Address = Annotated[str, Field(pattern=r"^[^\s:]+:\d{1,5}$")]
 _TritonName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
+
+# sockaddr_un holds 107 characters, and the name of a worker's socket needs some of them.
+_MAX_SOCKETS_PATH = 90
 
 
 class ConfigError(Exception):
@@ -63,14 +66,6 @@ class Config(_Section):
     keep_alive: _Seconds = 15.0
     drain: _Seconds = 30.0
 
-    @field_validator("sockets")
-    @classmethod
-    def _fits_a_socket_address(cls, path: Path) -> Path:
-        # sockaddr_un holds 107 characters and the file's name needs some of them.
-        if len(str(path)) > 80:
-            raise ValueError("a path of at most 80 characters is needed for Unix sockets")
-        return path
-
     @model_validator(mode="after")
     def _names_are_unique(self) -> Config:
         names = [model.name for model in self.models]
@@ -98,7 +93,10 @@ def load(path: Path) -> Config:
         raise ConfigError(f"{path}: not YAML ({' '.join(str(error).split())})") from error
     except ValidationError as error:
         raise ConfigError("\n".join(f"{path}: {line}" for line in _describe(error))) from error
-    return _resolve(config, path.resolve().parent)
+    config = _resolve(config, path.resolve().parent)
+    if len(str(config.sockets)) > _MAX_SOCKETS_PATH:
+        raise ConfigError(f"{path}: sockets: a directory for Unix sockets has at most {_MAX_SOCKETS_PATH} characters")
+    return config
 
 
 def _resolve(config: Config, base: Path) -> Config:

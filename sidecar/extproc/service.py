@@ -77,9 +77,7 @@ class Sessions:
             entropy=os.urandom(18),
             keep_alive=self._keep_alive,
         )
-        session = Session(
-            stream, exchange, wire=metadata[WIRE_METADATA], clock=self._clock, prepare=self._prepare
-        )
+        session = Session(stream, exchange, wire=metadata[WIRE_METADATA], clock=self._clock, prepare=self._prepare)
         self._active.add(session)
         try:
             await session.run()
@@ -104,7 +102,7 @@ class ExtProcService(ExternalProcessorServicer):  # type: ignore[misc]
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
-    async def Process(self, _requests: object, context: grpc.aio.ServicerContext[Any, Any]) -> None:  # noqa: N802
+    async def Process(self, _requests: object, context: grpc.aio.ServicerContext[Any, Any]) -> None:
         """Serve one stream."""
         # An early head ends Envoy's retry window for the stream.
         await context.send_initial_metadata(())

@@ -118,9 +118,7 @@ class EventWriter:
 
         Clients read one or the other; no client takes either form for a success.
         """
-        return self._event(
-            "error", code=error.code, message=error.message, param=error.param, error=error.fields()
-        )
+        return self._event("error", code=error.code, message=error.message, param=error.param, error=error.fields())
 
     def _event(self, type_: str, **fields: Any) -> bytes:
         data = {"type": type_, "sequence_number": self._sequence_number, **fields}

@@ -8,7 +8,10 @@ from typing import Any
 
 @dataclass(slots=True)
 class Usage:
-    """Tokens of one response. ``cached_tokens`` are part of ``input_tokens``, ``reasoning_tokens`` of ``output_tokens``."""
+    """Tokens of one response.
+
+    ``cached_tokens`` are part of ``input_tokens``, ``reasoning_tokens`` of ``output_tokens``.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0

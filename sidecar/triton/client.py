@@ -8,13 +8,15 @@ from tritonclient.grpc import service_pb2, service_pb2_grpc
 from sidecar.triton import discovery
 from sidecar.triton.contracts.contract import Contract
 
+_SECONDS = 5.0
+
 
 class TritonUnreachableError(Exception):
     """Triton or one of its models does not answer; the message is for the operator."""
 
 
-async def discover(address: str, model: str, timeout: float = 5.0) -> Contract:
-    """The contract of ``model`` on the Triton at ``address`` (``host:port``); waits at most ``timeout`` seconds.
+async def discover(address: str, model: str) -> Contract:
+    """The contract of ``model`` on the Triton at ``address`` (``host:port``).
 
     Raises:
         TritonUnreachableError: no answer, or the model is not loaded there.
@@ -23,8 +25,8 @@ async def discover(address: str, model: str, timeout: float = 5.0) -> Contract:
     async with grpc.aio.insecure_channel(address) as channel:
         stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
         try:
-            metadata = await stub.ModelMetadata(service_pb2.ModelMetadataRequest(name=model), timeout=timeout)
-            config = await stub.ModelConfig(service_pb2.ModelConfigRequest(name=model), timeout=timeout)
+            metadata = await stub.ModelMetadata(service_pb2.ModelMetadataRequest(name=model), timeout=_SECONDS)
+            config = await stub.ModelConfig(service_pb2.ModelConfigRequest(name=model), timeout=_SECONDS)
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.NOT_FOUND or error.code() is grpc.StatusCode.INVALID_ARGUMENT:
                 raise TritonUnreachableError(f"Triton at {address} does not serve model {model}") from error

@@ -43,7 +43,10 @@ _BY_TEXT = tuple(
             r"|exceed_context_size|prompt length .* exceeds",
             _too_long,
         ),
-        (r"unknown model|no available versions|version \d+ is not found|is not ready|is not healthy|unhealthy", _unavailable),
+        (
+            r"unknown model|no available versions|version \d+ is not found|is not ready|is not healthy|unhealthy",
+            _unavailable,
+        ),
         (r"shutting down|unavailable|is unloading", _unavailable),
     )
 )

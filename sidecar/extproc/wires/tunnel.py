@@ -2,8 +2,8 @@
 
 The ingress route forwards body bytes as they are to the egress listener's socket, so the sidecar writes a complete
 HTTP/1.1 request as the request body and reads the raw response from the response body. The egress listener's
-``grpc_web`` filter turns it into a gRPC call with retries and load balancing. The response's own framing tells an answer
-that ended from one that broke, and Triton notices a client that leaves at any time.
+``grpc_web`` filter turns it into a gRPC call with retries and load balancing. The response's own framing tells an
+answer that ended from one that broke, and Triton notices a client that leaves at any time.
 
 Source: Envoy's ``http.tcp`` connection pool and ``grpc_web`` filter; the gRPC-Web protocol page.
 """

@@ -1,7 +1,7 @@
 """The token-level contract: TensorRT-LLM's ``tensorrt_llm`` model, ids in and ids out.
 
-Source: TensorRT-LLM ``triton_backend/all_models/inflight_batcher_llm/tensorrt_llm/config.pbtxt``. Each streamed response
-carries the ids generated since the last one; an answer that ended by itself ends with the end id. Usage and finish
+Source: TensorRT-LLM ``triton_backend/all_models/inflight_batcher_llm/tensorrt_llm/config.pbtxt``. Each streamed
+response carries the ids generated since the last one; an answer that ended by itself ends with the end id. Usage and finish
 reason are therefore exact.
 """
 
@@ -20,9 +20,7 @@ _OUTPUT_IDS = "output_ids"
 _REUSED_BLOCKS = "kv_cache_reused_blocks"
 
 
-def recognise(
-    metadata: service_pb2.ModelMetadataResponse, config: model_config_pb2.ModelConfig
-) -> TokenLevel | None:
+def recognise(metadata: service_pb2.ModelMetadataResponse, config: model_config_pb2.ModelConfig) -> TokenLevel | None:
     """The contract of a decoupled model with token-level tensors, else ``None``."""
     inputs = {tensor.name for tensor in metadata.inputs}
     outputs = {tensor.name for tensor in metadata.outputs}
@@ -91,9 +89,7 @@ class TokenLevel:
             rows = [*others, *range(1, len(others) + 1)]
             self._add(message, "stop_words_list", "INT32", struct.pack(f"<{len(rows)}i", *rows), 2, len(others))
 
-    def _add(
-        self, message: service_pb2.ModelInferRequest, name: str, datatype: str, raw: bytes, *dims: int
-    ) -> None:
+    def _add(self, message: service_pb2.ModelInferRequest, name: str, datatype: str, raw: bytes, *dims: int) -> None:
         if name not in self.optional_inputs:
             return
         shape = dims or (1,)

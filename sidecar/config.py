@@ -33,12 +33,21 @@ class TritonConfig(_Section):
     address: _Address
 
 
+class LimitsConfig(_Section):
+    """What a model accepts in one request: bytes of the body, and numbers of items, tools and images."""
+
+    max_request_bytes: Annotated[int, Field(ge=1)] = 10 * 1024 * 1024
+    max_items: Annotated[int, Field(ge=1)] = 4096
+    max_tools: Annotated[int, Field(ge=1)] = 128
+    max_images: Annotated[int, Field(ge=0)] = 32
+
+
 class ModelConfig(_Section):
     """One served model.
 
     ``name`` is what clients ask for, ``triton_model`` what Triton calls it, ``tokenizer`` a Hugging Face tokenizer
     directory with its chat template, ``context_length`` the tokens of prompt and answer together. ``stop`` are strings
-    that end an answer. Timeouts are seconds of silence; sizes are bytes.
+    that end an answer. Timeouts are seconds of silence.
     """
 
     name: Annotated[str, Field(min_length=1, max_length=128)]
@@ -46,9 +55,21 @@ class ModelConfig(_Section):
     tokenizer: Path
     context_length: Annotated[int, Field(ge=2, le=2**31 - 1)]
     stop: tuple[Annotated[str, Field(min_length=1, max_length=256)], ...] = ()
-    max_request_bytes: Annotated[int, Field(ge=1)] = 10 * 1024 * 1024
+    limits: LimitsConfig = LimitsConfig()
     first_token_timeout: _Seconds = 120.0
     token_timeout: _Seconds = 60.0
+
+
+class SurfaceConfig(_Section):
+    """One surface. ``failed_event`` sends ``response.failed`` before the ``error`` event of a stream that fails."""
+
+    failed_event: bool = False
+
+
+class SurfacesConfig(_Section):
+    """The surfaces by name."""
+
+    node: SurfaceConfig = SurfaceConfig()
 
 
 class Config(_Section):
@@ -63,6 +84,7 @@ class Config(_Section):
     sockets: Path
     triton: TritonConfig
     models: Annotated[tuple[ModelConfig, ...], Field(min_length=1)]
+    surfaces: SurfacesConfig = SurfacesConfig()
     keep_alive: _Seconds = 15.0
     drain: _Seconds = 30.0
 

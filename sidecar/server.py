@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import grpc
 import uvloop
@@ -22,6 +23,8 @@ from sidecar.extproc.service import ExtProcService, Sessions
 from sidecar.prompts.renderer import PromptRenderer
 from sidecar.prompts.tokenizer import Tokenizer
 from sidecar.responses.errors import ApiError
+from sidecar.surfaces import SURFACES, Surface
+from sidecar.surfaces.limits import RequestLimits
 from sidecar.triton.client import TritonUnreachableError, discover
 from sidecar.triton.discovery import UnknownContractError
 
@@ -46,7 +49,7 @@ def load_model(config: ModelConfig) -> ServedModel:
         name=config.name,
         triton_model=config.triton_model,
         context_length=config.context_length,
-        max_request_bytes=config.max_request_bytes,
+        limits=RequestLimits(**config.limits.model_dump()),
         stop=config.stop,
         first_token_timeout=config.first_token_timeout,
         token_timeout=config.token_timeout,
@@ -67,7 +70,7 @@ async def _serve(config: Config, index: int) -> None:
     # Everything loaded so far lives as long as the worker: the garbage collector need not look at it again.
     gc.freeze()
     with ThreadPoolExecutor(max_workers=2, thread_name_prefix="prepare") as prepare:
-        sessions = Sessions(catalog, node=config.node, keep_alive=config.keep_alive, prepare=prepare)
+        sessions = Sessions(catalog, _surfaces(config), node=config.node, keep_alive=config.keep_alive, prepare=prepare)
         server, set_health = await _start(config, index, sessions)
         background = [
             asyncio.create_task(sessions.tick_forever()),
@@ -78,6 +81,11 @@ async def _serve(config: Config, index: int) -> None:
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
+
+
+def _surfaces(config: Config) -> dict[str, Surface]:
+    settings = config.surfaces.model_dump()
+    return {name: replace(surface, **settings[name]) for name, surface in SURFACES.items()}
 
 
 async def _start(config: Config, index: int, sessions: Sessions) -> tuple[grpc.aio.Server, health.aio.HealthServicer]:

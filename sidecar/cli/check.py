@@ -48,7 +48,7 @@ def _check_prompt(config: ModelConfig) -> Finding:
         model = load_model(config)
     except (OSError, ValueError) as error:
         return Finding(False, f"{config.name}: tokenizer {config.tokenizer}: {error}")
-    limits = f"context {model.context_length} tokens, request {model.max_request_bytes} bytes"
+    limits = f"context {model.context_length} tokens, request {model.limits.max_request_bytes} bytes"
     known = model.renderer.model_max_length
     if known is not None and model.context_length > known:
         return Finding(False, f"{config.name}: context_length {model.context_length} is more than the model's {known}")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from sidecar.prompts.renderer import PromptRenderer
 from sidecar.responses.errors import ApiError
+from sidecar.surfaces.limits import RequestLimits
 from sidecar.triton.contracts.contract import Contract
 
 
@@ -21,7 +22,7 @@ class ServedModel:
     name: str
     triton_model: str
     context_length: int
-    max_request_bytes: int
+    limits: RequestLimits
     stop: tuple[str, ...]
     first_token_timeout: float
     token_timeout: float
@@ -35,7 +36,7 @@ class ModelCatalog:
     def __init__(self, models: Iterable[ServedModel]) -> None:
         self._by_name = {model.name: model for model in models}
 
-    def __iter__(self) -> Iterable[ServedModel]:
+    def __iter__(self) -> Iterator[ServedModel]:
         return iter(self._by_name.values())
 
     def find(self, name: str) -> ServedModel:

@@ -16,6 +16,7 @@ from sidecar.responses.errors import ApiError
 from sidecar.responses.events import Json
 from sidecar.responses.ids import ResponseIds, ulid
 from sidecar.responses.request import ResponsesRequest
+from sidecar.surfaces.limits import check_limits
 from sidecar.surfaces.surface import Surface
 from sidecar.triton.contracts.contract import Contract, Generation
 
@@ -47,11 +48,7 @@ def make_plan(surface: Surface, catalog: ModelCatalog, event: RequestComplete, e
     """
     request = surface.accept(event.headers, event.body)
     model = catalog.find(request.model)
-    if len(event.body) > model.max_request_bytes:
-        raise ApiError(
-            "payload_too_large",
-            f"Request body is {len(event.body)} bytes; this model accepts at most {model.max_request_bytes}",
-        )
+    check_limits(request, len(event.body), model.limits)
     contract = model.contract
     if contract is None:
         raise ApiError("infer_backend_unavailable", "The model runtime is starting; try again shortly.")
@@ -75,7 +72,7 @@ def make_plan(surface: Surface, catalog: ModelCatalog, event: RequestComplete, e
         upstream_headers={name: event.headers[name] for name in _FORWARDED_HEADERS if name in event.headers},
         stream=bool(request.stream),
         ids=ids,
-        response=surface.response(request, ids.response, int(event.unix_time)),
+        response=surface.new_response(request, ids.response, int(event.unix_time)),
     )
 
 

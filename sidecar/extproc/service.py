@@ -23,7 +23,7 @@ from sidecar.exchange.models import ModelCatalog
 from sidecar.exchange.report import Report
 from sidecar.extproc.session import Session, Stream
 from sidecar.responses.errors import ApiError
-from sidecar.surfaces import SURFACES
+from sidecar.surfaces.surface import Surface
 
 # gRPC initial metadata that the Envoy route sets for its requests.
 SURFACE_METADATA = "x-responses-surface"
@@ -51,8 +51,17 @@ class Sessions:
     ``keep_alive`` is in seconds, see :class:`Exchange`.
     """
 
-    def __init__(self, catalog: ModelCatalog, *, node: str, keep_alive: float, prepare: Executor) -> None:
+    def __init__(
+        self,
+        catalog: ModelCatalog,
+        surfaces: Mapping[str, Surface],
+        *,
+        node: str,
+        keep_alive: float,
+        prepare: Executor,
+    ) -> None:
         self._catalog = catalog
+        self._surfaces = surfaces
         self._node = node
         self._keep_alive = keep_alive
         self._prepare = prepare
@@ -71,7 +80,7 @@ class Sessions:
             KeyError: the route names no known surface or wire.
         """
         exchange = Exchange(
-            SURFACES[metadata[SURFACE_METADATA]],
+            self._surfaces[metadata[SURFACE_METADATA]],
             self._catalog,
             node=self._node,
             entropy=os.urandom(18),

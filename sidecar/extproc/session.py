@@ -56,7 +56,7 @@ class Session:
         self._make_wire = WIRES[wire]
         self._clock = clock
         self._prepare = prepare
-        self._wire: Wire | None = None
+        self._wire: Wire
         # A tick or an abort may come while an upstream message is handled; each is handled and written whole.
         self._lock = asyncio.Lock()
         self.request_id = ""
@@ -96,7 +96,8 @@ class Session:
         """The client's whole request; ``None`` when there is none to serve."""
         message = await self._stream.read()
         if message is None or not message.HasField("request_headers"):
-            return await self._pass_through(message)
+            await self._pass_through(message)
+            return None
         head_at, unix_time = self._clock.monotonic(), self._clock.unix()
         headers = messages.headers_of(message.request_headers.headers)
         self.request_id = headers.get("x-request-id", "")
@@ -105,7 +106,8 @@ class Session:
         while not ended:
             message = await self._stream.read()
             if message is None or message.HasField("response_headers"):
-                return await self._pass_through(message)
+                await self._pass_through(message)
+                return None
             if message.HasField("request_body"):
                 body += message.request_body.body
                 ended = message.request_body.end_of_stream
@@ -121,7 +123,6 @@ class Session:
 
     async def _relay(self) -> None:
         """Feed the upstream's messages to the exchange until it is done."""
-        assert self._wire is not None, "a request chose its wire"
         while not self._exchange.done:
             message = await self._stream.read()
             if message is None:

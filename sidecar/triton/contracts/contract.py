@@ -62,7 +62,9 @@ class Decoder(Protocol):
 class Contract(Protocol):
     """One way in which Triton serves a language model."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """The contract's name in logs and checks."""
 
     def request(self, model: str, generation: Generation) -> bytes:
         """The serialized ``ModelInferRequest``."""

@@ -1,8 +1,8 @@
 """The token-level contract: TensorRT-LLM's ``tensorrt_llm`` model, ids in and ids out.
 
 Source: TensorRT-LLM ``triton_backend/all_models/inflight_batcher_llm/tensorrt_llm/config.pbtxt``. Each streamed
-response carries the ids generated since the last one; an answer that ended by itself ends with the end id. Usage and finish
-reason are therefore exact.
+response carries the ids generated since the last one; an answer that ended by itself ends with the end id. Usage and
+finish reason are therefore exact.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class LocalStack:
         self.workers = workers
         self.api_key = api_key
         self._given_triton = triton_address
-        self._triton_ports = triton.Ports(free_port(), free_port(), free_port())
+        self._triton_ports: triton.Ports | None = None
         self._sidecar_settings = sidecar_settings
         self._progress = progress
         self._sockets = socket_directory(run_dir)
@@ -67,8 +67,8 @@ class LocalStack:
         """The base URL for an SDK."""
         self.access_log = run_dir / "access.log"
         """Envoy's, one JSON object per line."""
-        self.triton_events = run_dir / "triton-events.log"
-        """The scripted model's diary."""
+        self.scripted_events = run_dir / "scripted.jsonl"
+        """What the scripted model saw and did, a line each."""
 
     def __enter__(self) -> Self:
         try:
@@ -100,15 +100,17 @@ class LocalStack:
     def start_triton(self) -> None:
         """Start Triton and wait until it is ready."""
         self._progress("Starting Triton")
+        names = [model.triton_model for model in self.models]
         self.triton = triton.start(
             TRITON_VENV,
             self.run_dir / "triton",
-            [model.triton_model for model in self.models],
+            names,
+            ports=self._triton_ports,
             log=self.run_dir / "triton.log",
             tokenizer=TOKENIZER,
-            ports=self._triton_ports,
-            event_log=self.triton_events,
+            event_log=self.scripted_events,
         )
+        self._triton_ports = self.triton.ports
 
     def start_sidecar(self) -> None:
         """Start the supervisor and wait until its workers are ready."""

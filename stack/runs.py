@@ -16,11 +16,12 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from stack import triton
 from stack.paths import RUN
 
 VARIABLE = "RESPONSES_STACK_RUN"
 _FILE = RUN / "run.json"
+# How stack/triton.py names the regions of its servers.
+_SHARED_MEMORY = "responses-sidecar-*"
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class Run:
 
 def remove_unused_shared_memory() -> None:
     """Remove the shared memory that a Triton of this project left behind when it was killed."""
-    regions = set(Path("/dev/shm").glob(f"{triton.SHARED_MEMORY_PREFIX}*"))
+    regions = set(Path("/dev/shm").glob(_SHARED_MEMORY))
     in_use = {line.split()[-1] for pid in _all_pids() for line in _mappings(pid) if "/dev/shm/" in line}
     for region in regions:
         if str(region) not in in_use:

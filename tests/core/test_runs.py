@@ -17,12 +17,9 @@ from stack.runs import VARIABLE, Run
 
 pytestmark = pytest.mark.core
 
-# Says its process id, then waits; the second one also has a child that ignores SIGTERM.
-PART = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
-STUBBORN = (
-    "import os, signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN) if os.fork() == 0 else None;"
-    " print(os.getpid(), flush=True); time.sleep(600)"
-)
+# Each process writes its id, then waits; the second program has a child that ignores SIGTERM.
+PART = "import os, time; os.write(1, b'%d\\n' % os.getpid()); time.sleep(600)"
+STUBBORN = f"import os, signal; os.fork() or signal.signal(signal.SIGTERM, signal.SIG_IGN); {PART}"
 
 
 @pytest.fixture

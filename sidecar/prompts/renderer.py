@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from sidecar.prompts.conversation import to_tools, to_turns
+from sidecar.prompts.detokenizer import Detokenizer
 from sidecar.prompts.features import detect_features
 from sidecar.prompts.guard import CUT, MarkerGuard
 from sidecar.prompts.template import ChatTemplate, TemplateFailure
@@ -34,6 +35,8 @@ class PromptRenderer:
         self._template = ChatTemplate(
             tokenizer.template_source, bos_token=tokenizer.bos_token, eos_token=tokenizer.eos_token
         )
+        self.end_ids = tokenizer.eos_ids
+        self.model_max_length = tokenizer.model_max_length
         self.features = detect_features(self._template)
         self._guard = MarkerGuard(tokenizer.markers())
 
@@ -51,3 +54,7 @@ class PromptRenderer:
             message = "This model's chat template cannot take this conversation."
             raise ApiError("invalid_request", message, "input") from failure
         return Prompt(ids=self._tokenizer.encode(text), text=text.replace(CUT, ""), thinking=request.reasons)
+
+    def detokenizer(self) -> Detokenizer:
+        """A fresh detokenizer for one answer."""
+        return self._tokenizer.detokenizer()

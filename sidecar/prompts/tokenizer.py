@@ -15,6 +15,8 @@ import tokenizers
 from sidecar.prompts.detokenizer import ByteLevelDetokenizer, Detokenizer, StreamDetokenizer, byte_table
 from sidecar.prompts.guard import CUT
 
+_UNKNOWN_LENGTH = 10**12
+
 
 class Tokenizer:
     """Text to ids and back. Immutable once loaded; encoding may run in any thread."""
@@ -27,6 +29,7 @@ class Tokenizer:
         bos_token: str = "",
         eos_token: str = "",
         eos_ids: tuple[int, ...] = (),
+        model_max_length: int | None = None,
     ) -> None:
         """Take a tokenizer as it is, save its truncation and padding, which have no place in a prompt."""
         tokenizer.no_truncation()
@@ -37,6 +40,7 @@ class Tokenizer:
         self.bos_token = bos_token
         self.eos_token = eos_token
         self.eos_ids = eos_ids
+        self.model_max_length = model_max_length
 
     @classmethod
     def load(cls, directory: Path | str) -> Tokenizer:
@@ -61,6 +65,7 @@ class Tokenizer:
             bos_token=_token_text(config.get("bos_token")),
             eos_token=eos_token,
             eos_ids=_eos_ids(generation.get("eos_token_id"), tokenizer.token_to_id(eos_token)),
+            model_max_length=_known_length(config.get("model_max_length")),
         )
 
     def encode(self, text: str) -> list[int]:
@@ -113,6 +118,11 @@ def _token_text(token: Any) -> str:
     """A token of ``tokenizer_config.json``: a string, or an object with the string as ``content``."""
     text = token.get("content") if isinstance(token, dict) else token
     return text if isinstance(text, str) else ""
+
+
+def _known_length(value: Any) -> int | None:
+    """A context length in tokens; transformers writes a huge number where it is unknown."""
+    return value if isinstance(value, int) and value < _UNKNOWN_LENGTH else None
 
 
 def _eos_ids(generation: Any, configured: int | None) -> tuple[int, ...]:

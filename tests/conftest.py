@@ -1,0 +1,35 @@
+"""The real parts for the tests: each fixture starts what its name says, once, on ports and sockets of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from stack.local import SCRIPTED, SMOLLM2, LocalStack
+from stack.paths import TRITON_VENV
+from stack.triton import Triton
+from stack.triton import start as start_triton
+
+
+@pytest.fixture(scope="session")
+def triton(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Triton]:
+    """A Triton with both models of ``triton/``. Tests must leave it running."""
+    server = start_triton(TRITON_VENV, tmp_path_factory.mktemp("triton"), [SMOLLM2.triton_model, SCRIPTED.triton_model])
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def stack(triton: Triton, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
+    """Sidecar and Envoy on the tunnel wire, in front of ``triton``. Tests must leave all parts running."""
+    address = f"127.0.0.1:{triton.grpc_port}"
+    with LocalStack(tmp_path_factory.mktemp("stack"), models=[SMOLLM2, SCRIPTED], triton_address=address) as stack:
+        yield stack
+
+
+@pytest.fixture
+def own_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
+    """A stack with the scripted model and a Triton of its own, for one test that may break its parts."""
+    with LocalStack(tmp_path_factory.mktemp("own"), models=[SCRIPTED]) as stack:
+        yield stack

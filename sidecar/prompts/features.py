@@ -67,7 +67,7 @@ class TemplateFeatures:
 
 
 def detect_features(template: ChatTemplate) -> TemplateFeatures:
-    """Probe a template; some twenty short renders. Raises :class:`ValueError` when it does not show a lone user turn."""
+    """Probe a template; some twenty short renders. Raises :class:`ValueError` when it cannot show one user turn."""
     if not _shows(template, [_USER], "probe-user"):
         raise ValueError("the chat template does not render a lone user turn")
     argument_objects = _takes_call(template, _OBJECT)

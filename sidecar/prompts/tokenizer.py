@@ -12,7 +12,7 @@ from typing import Any
 
 import tokenizers
 
-from sidecar.prompts.detokenizer import ByteLevelDetokenizer, Detokenizer, StreamDetokenizer, byte_table
+from sidecar.prompts.detokenizer import ByteLevelDetokenizer, Detokenizer, WindowDetokenizer, byte_table
 from sidecar.prompts.guard import CUT
 
 _UNKNOWN_LENGTH = 10**12
@@ -81,7 +81,7 @@ class Tokenizer:
     def detokenizer(self) -> Detokenizer:
         """A fresh detokenizer for one answer."""
         if self._byte_table is None:
-            return StreamDetokenizer(self._tokenizer)
+            return WindowDetokenizer(self._tokenizer)
         return ByteLevelDetokenizer(self._byte_table)
 
     def markers(self) -> set[str]:

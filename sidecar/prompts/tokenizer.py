@@ -73,10 +73,10 @@ class Tokenizer:
 
         No token spans a cut (:mod:`sidecar.prompts.guard`); the cuts themselves have no ids.
         """
-        ids: list[int] = []
-        for piece in text.split(CUT):
-            ids += self._tokenizer.encode(piece, add_special_tokens=False).ids
-        return ids
+        # Of the library's ways to encode, only this one lets other threads run, which a long prompt needs.
+        pieces = [piece for piece in text.split(CUT) if piece]
+        encodings = self._tokenizer.encode_batch_fast(pieces, add_special_tokens=False)
+        return [token_id for encoding in encodings for token_id in encoding.ids]
 
     def detokenizer(self) -> Detokenizer:
         """A fresh detokenizer for one answer."""

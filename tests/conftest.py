@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from stack.local import SCRIPTED, SMOLLM2, LocalStack
-from stack.paths import TRITON_VENV
+from stack.paths import TOKENIZER, TRITON_VENV
 from stack.triton import Triton
 from stack.triton import start as start_triton
 
@@ -15,7 +15,15 @@ from stack.triton import start as start_triton
 @pytest.fixture(scope="session")
 def triton(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Triton]:
     """A Triton with both models of ``triton/``. Tests must leave it running."""
-    server = start_triton(TRITON_VENV, tmp_path_factory.mktemp("triton"), [SMOLLM2.triton_model, SCRIPTED.triton_model])
+    run_dir = tmp_path_factory.mktemp("triton")
+    server = start_triton(
+        TRITON_VENV,
+        run_dir,
+        [SMOLLM2.triton_model, SCRIPTED.triton_model],
+        log=run_dir / "triton.log",
+        tokenizer=TOKENIZER,
+        event_log=run_dir / "events.log",
+    )
     yield server
     server.stop()
 

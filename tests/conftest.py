@@ -36,6 +36,17 @@ def stack(triton: Triton, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield stack
 
 
+@pytest.fixture(scope="session")
+def direct_stack(triton: Triton, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
+    """Sidecar and Envoy on the direct wire, in front of ``triton``. Tests must leave all parts running."""
+    address = f"127.0.0.1:{triton.grpc_port}"
+    models = [SMOLLM2, SCRIPTED]
+    with LocalStack(
+        tmp_path_factory.mktemp("direct"), models=models, triton_address=address, wire="direct", workers=1
+    ) as stack:
+        yield stack
+
+
 @pytest.fixture
 def own_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """A stack with the scripted model and a Triton of its own, for one test that may break its parts."""

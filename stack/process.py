@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -62,16 +63,12 @@ class Process:
         """SIGTERM, then SIGKILL to the whole group after ``grace`` seconds; returns when it has ended."""
         if self.running():
             self._popen.terminate()
-            try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
                 self._popen.wait(grace)
-            except subprocess.TimeoutExpired:
-                pass
         self.kill()
 
     def kill(self) -> None:
         """SIGKILL to the whole group; returns when the leading process has ended."""
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self._popen.wait()

@@ -135,7 +135,8 @@ class Triton:
     """A running tritonserver."""
 
     def __init__(self, process: Process, ports: Ports, shared_memory: str) -> None:
-        self._process = process
+        self.process = process
+        self.ports = ports
         self._shared_memory = shared_memory
         self.grpc_port = ports.grpc
         self.http_port = ports.http
@@ -144,7 +145,7 @@ class Triton:
     @property
     def pid(self) -> int:
         """The process id of the server; the models' processes are its children and in its process group."""
-        return self._process.pid
+        return self.process.pid
 
     def ready(self) -> bool:
         """Whether the server answers and all its models are loaded."""
@@ -156,12 +157,12 @@ class Triton:
 
     def stop(self) -> None:
         """Let running requests finish for some seconds, then end the server and its models' processes."""
-        self._process.stop()
+        self.process.stop()
         self._remove_shared_memory()
 
     def kill(self) -> None:
         """End the server and its models' processes at once."""
-        self._process.kill()
+        self.process.kill()
         self._remove_shared_memory()
 
     def _remove_shared_memory(self) -> None:

@@ -1,0 +1,142 @@
+"""The gRPC messages of a token-level Triton model: requests read, answers built once and sent many times.
+
+Sources: Triton's ``grpc_service.proto``, the tensors of TensorRT-LLM's ``tensorrt_llm`` model, gRPC over HTTP/2.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+from tritonclient.grpc.service_pb2 import (
+    ModelConfigResponse,
+    ModelInferRequest,
+    ModelMetadataResponse,
+    ModelReadyResponse,
+    ModelStreamInferResponse,
+    ServerLiveResponse,
+    ServerMetadataResponse,
+    ServerReadyResponse,
+)
+
+SERVICE = "/inference.GRPCInferenceService/"
+STREAM_INFER = SERVICE + "ModelStreamInfer"
+_MODEL = "bench"
+HEALTH_SERVING = b"\x08\x01"
+"""``grpc.health.v1.HealthCheckResponse`` with status SERVING."""
+
+INPUTS = {
+    "input_ids": ("INT32", [-1]),
+    "input_lengths": ("INT32", [1]),
+    "request_output_len": ("INT32", [1]),
+    "end_id": ("INT32", [1]),
+    "pad_id": ("INT32", [1]),
+    "stop_words_list": ("INT32", [2, -1]),
+    "temperature": ("FP32", [1]),
+    "runtime_top_k": ("INT32", [1]),
+    "runtime_top_p": ("FP32", [1]),
+    "seed": ("UINT64", [1]),
+    "streaming": ("BOOL", [1]),
+}
+OUTPUTS = {"output_ids": ("INT32", [-1, -1]), "sequence_length": ("INT32", [-1])}
+
+
+class Unframer:
+    """Cuts gRPC messages (5 bytes of prefix, then the message) out of any split of the bytes."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """The messages that ``data`` completes, without prefix."""
+        self._buffer += data
+        while len(self._buffer) >= 5:
+            end = 5 + int.from_bytes(self._buffer[1:5])
+            if len(self._buffer) < end:
+                return
+            message = bytes(self._buffer[5:end])
+            del self._buffer[:end]
+            yield message
+
+
+def framed(message: bytes) -> bytes:
+    """A message with its gRPC prefix, uncompressed."""
+    return struct.pack(">BL", 0, len(message)) + message
+
+
+def infer_request(model: str, prompt: list[int], tokens: int) -> bytes:
+    """A serialized request for ``tokens`` tokens after ``prompt`` (token ids), as the sidecar would send it."""
+    request = ModelInferRequest(model_name=model)
+    request.parameters["triton_enable_empty_final_response"].bool_param = True
+    tensors = {"input_ids": prompt, "input_lengths": [len(prompt)], "request_output_len": [tokens]}
+    for name, values in tensors.items():
+        request.inputs.add(name=name, datatype="INT32", shape=[1, len(values)])
+        request.raw_input_contents.append(struct.pack(f"<{len(values)}i", *values))
+    return request.SerializeToString()
+
+
+def requested_tokens(message: bytes) -> tuple[str, int]:
+    """The model's name and ``request_output_len`` of a serialized request.
+
+    Raises:
+        KeyError: the request lacks the tensor.
+        google.protobuf.message.DecodeError: the bytes are no request.
+    """
+    request = ModelInferRequest.FromString(message)
+    for position, tensor in enumerate(request.inputs):
+        if tensor.name == "request_output_len":
+            if request.raw_input_contents:
+                return request.model_name, int.from_bytes(request.raw_input_contents[position], "little", signed=True)
+            return request.model_name, tensor.contents.int_contents[0]
+    raise KeyError("request_output_len")
+
+
+def token_response(model: str, token_id: int) -> bytes:
+    """A framed response with one token: ``output_ids`` [1, 1, 1] and ``sequence_length`` [1, 1]."""
+    response = ModelStreamInferResponse()
+    answer = response.infer_response
+    answer.model_name, answer.model_version = model, "1"
+    answer.parameters["triton_final_response"].bool_param = False
+    for name, shape, value in (("output_ids", [1, 1, 1], token_id), ("sequence_length", [1, 1], 1)):
+        answer.outputs.add(name=name, datatype="INT32", shape=shape)
+        answer.raw_output_contents.append(struct.pack("<i", value))
+    return framed(response.SerializeToString())
+
+
+def token_of(message: bytes) -> int | None:
+    """The token id of a response made by :func:`token_response`, ``None`` for the final one."""
+    contents = ModelStreamInferResponse.FromString(message).infer_response.raw_output_contents
+    return int.from_bytes(contents[0], "little") if contents else None
+
+
+def final_response(model: str) -> bytes:
+    """The framed empty response that says that no more will come."""
+    response = ModelStreamInferResponse()
+    response.infer_response.model_name, response.infer_response.model_version = model, "1"
+    response.infer_response.parameters["triton_final_response"].bool_param = True
+    return framed(response.SerializeToString())
+
+
+def unary_responses() -> dict[str, bytes]:
+    """The framed answers of the unary methods by path: health, readiness, and what discovery asks about a model."""
+    metadata = ModelMetadataResponse(name=_MODEL, versions=["1"], platform="tensorrtllm")
+    config = ModelConfig(name=_MODEL, backend="tensorrtllm", max_batch_size=256)
+    config.model_transaction_policy.decoupled = True
+    for tensors, described, configured in (
+        (INPUTS, metadata.inputs, config.input),
+        (OUTPUTS, metadata.outputs, config.output),
+    ):
+        for name, (datatype, dims) in tensors.items():
+            described.add(name=name, datatype=datatype, shape=[-1, *dims])
+            configured.add(name=name, data_type=f"TYPE_{datatype}", dims=dims)
+    messages = {
+        "ServerLive": ServerLiveResponse(live=True),
+        "ServerReady": ServerReadyResponse(ready=True),
+        "ServerMetadata": ServerMetadataResponse(name="triton", version="2.51.0"),
+        "ModelReady": ModelReadyResponse(ready=True),
+        "ModelMetadata": metadata,
+        "ModelConfig": ModelConfigResponse(config=config),
+    }
+    answers = {SERVICE + name: framed(message.SerializeToString()) for name, message in messages.items()}
+    return {**answers, "/grpc.health.v1.Health/Check": framed(HEALTH_SERVING)}

@@ -1,0 +1,61 @@
+"""The ``responses-sidecar`` command."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sidecar.cli.check import run_checks
+from sidecar.config import Config, ConfigError, load
+from sidecar.server import run_worker
+from sidecar.supervisor import supervise
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+_ConfigFile = Annotated[Path, typer.Option("--config", help="The configuration file (YAML).")]
+
+
+@app.command()
+def serve(config: _ConfigFile) -> None:
+    """Serve requests from Envoy until SIGTERM."""
+    _configure_logging()
+    asyncio.run(supervise(_load(config), config.resolve()))
+
+
+@app.command()
+def check(
+    config: _ConfigFile,
+    envoy_config: Annotated[
+        Path | None, typer.Option("--envoy-config", help="An Envoy configuration to validate too.")
+    ] = None,
+) -> None:
+    """Dry run: try everything that serving needs, and serve nothing."""
+    raise typer.Exit(0 if run_checks(_load(config), envoy_config, typer.echo) else 1)
+
+
+@app.command(hidden=True)
+def worker(config: _ConfigFile, index: Annotated[int, typer.Option("--index")]) -> None:
+    """One worker process; the supervisor starts it."""
+    _configure_logging()
+    run_worker(_load(config), index)
+
+
+def main() -> None:
+    """Run the command."""
+    app()
+
+
+def _load(path: Path) -> Config:
+    try:
+        return load(path)
+    except ConfigError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(2) from error
+
+
+def _configure_logging() -> None:
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")

@@ -1,0 +1,137 @@
+"""The configuration: one YAML file.
+
+Every key has one meaning here; a mistake is reported with the key's path and what was expected.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+_Seconds = Annotated[float, Field(gt=0)]
+_Address = Annotated[str, Field(pattern=r"^[^\s:]+:\d{1,5}$")]
+_TritonName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
+
+# sockaddr_un holds 107 characters, and the name of a worker's socket needs some of them.
+_MAX_SOCKETS_PATH = 90
+
+
+class ConfigError(Exception):
+    """A configuration that cannot be used; the message names the file and each key at fault."""
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class TritonConfig(_Section):
+    """Where Triton is asked about its models: ``address`` is ``host:port`` of its gRPC service."""
+
+    address: _Address
+
+
+class LimitsConfig(_Section):
+    """What a model accepts in one request: bytes of the body, and numbers of items, tools and images."""
+
+    max_request_bytes: Annotated[int, Field(ge=1)] = 10 * 1024 * 1024
+    max_items: Annotated[int, Field(ge=1)] = 4096
+    max_tools: Annotated[int, Field(ge=1)] = 128
+    max_images: Annotated[int, Field(ge=0)] = 32
+
+
+class ModelConfig(_Section):
+    """One served model.
+
+    ``name`` is what clients ask for, ``triton_model`` what Triton calls it, ``tokenizer`` a Hugging Face tokenizer
+    directory with its chat template, ``context_length`` the tokens of prompt and answer together. ``stop`` are strings
+    that end an answer. Timeouts are seconds of silence.
+    """
+
+    name: Annotated[str, Field(min_length=1, max_length=128)]
+    triton_model: _TritonName
+    tokenizer: Path
+    context_length: Annotated[int, Field(ge=2, le=2**31 - 1)]
+    stop: tuple[Annotated[str, Field(min_length=1, max_length=256)], ...] = ()
+    limits: LimitsConfig = LimitsConfig()
+    first_token_timeout: _Seconds = 120.0
+    token_timeout: _Seconds = 60.0
+
+
+class SurfaceConfig(_Section):
+    """One surface. ``failed_event`` sends ``response.failed`` before the ``error`` event of a stream that fails."""
+
+    failed_event: bool = False
+
+
+class SurfacesConfig(_Section):
+    """The surfaces by name."""
+
+    node: SurfaceConfig = SurfaceConfig()
+
+
+class Config(_Section):
+    """The whole file.
+
+    ``sockets`` is the directory of the workers' Unix sockets, ``worker-<i>.sock``. ``keep_alive`` is the silence in a
+    stream after which a comment is sent; ``drain`` how long a stopping worker lets its streams run. Both are seconds.
+    """
+
+    node: Annotated[str, Field(min_length=1, max_length=128)]
+    workers: Annotated[int, Field(ge=1, le=256)] = 1
+    sockets: Path
+    triton: TritonConfig
+    models: Annotated[tuple[ModelConfig, ...], Field(min_length=1)]
+    surfaces: SurfacesConfig = SurfacesConfig()
+    keep_alive: _Seconds = 15.0
+    drain: _Seconds = 30.0
+
+    @model_validator(mode="after")
+    def _names_are_unique(self) -> Config:
+        names = [model.name for model in self.models]
+        if len(set(names)) != len(names):
+            raise ValueError("two models have the same name")
+        return self
+
+    def socket(self, index: int) -> Path:
+        """The socket of the worker ``index``."""
+        return self.sockets / f"worker-{index}.sock"
+
+
+def load(path: Path) -> Config:
+    """Read and check the file; relative paths in it are relative to the file's directory.
+
+    Raises:
+        ConfigError: the file cannot be read, is not YAML, or a key is wrong.
+    """
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        config = Config.model_validate(data)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read ({error})") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: not YAML ({' '.join(str(error).split())})") from error
+    except ValidationError as error:
+        raise ConfigError("\n".join(f"{path}: {line}" for line in _describe(error))) from error
+    config = _resolve(config, path.resolve().parent)
+    if len(str(config.sockets)) > _MAX_SOCKETS_PATH:
+        raise ConfigError(f"{path}: sockets: a directory for Unix sockets has at most {_MAX_SOCKETS_PATH} characters")
+    return config
+
+
+def _resolve(config: Config, base: Path) -> Config:
+    models = tuple(model.model_copy(update={"tokenizer": base / model.tokenizer}) for model in config.models)
+    return config.model_copy(update={"sockets": base / config.sockets, "models": models})
+
+
+def _describe(error: ValidationError) -> list[str]:
+    return [f"{_path(fault['loc'])}: {fault['msg']}" for fault in error.errors()]
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    path = ""
+    for step in location:
+        path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else step
+    return path or "the file"

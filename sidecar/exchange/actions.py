@@ -1,0 +1,46 @@
+"""What an exchange asks of its caller, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """Answer with a plain HTTP error; the exchange is over. ``code`` names the error for logs."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallUpstream:
+    """Call Triton's ``ModelStreamInfer`` with one serialized ``ModelInferRequest``; ``headers`` go along."""
+
+    message: bytes
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SendHead:
+    """Send the response head: status 200 and these headers."""
+
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SendBody:
+    """Send these bytes of the response body. Bytes of an event stream are whole events."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """End the response body; the exchange is over."""
+
+
+Action = Reject | CallUpstream | SendHead | SendBody | Finish

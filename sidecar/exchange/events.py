@@ -1,0 +1,66 @@
+"""What can happen to an exchange. Times are seconds on a monotonic clock that the caller reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sidecar.responses.errors import ApiError
+from sidecar.triton.frames import GrpcStatus
+
+
+@dataclass(frozen=True, slots=True)
+class RequestComplete:
+    """The client's whole request has come.
+
+    ``headers`` are lower-case. ``head_at`` is when its head came, ``unix_time`` the wall clock then (seconds).
+    """
+
+    headers: Mapping[str, str]
+    body: bytes
+    head_at: float
+    unix_time: float
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamBytes:
+    """Bytes of Triton's answer: gRPC or gRPC-Web frames, split anywhere."""
+
+    data: bytes
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamEnd:
+    """Triton's answer has ended.
+
+    ``whole`` is whether the wire's framing ended as it should; ``http_status`` the status of its head, if one came;
+    ``grpc`` the status outside the body, if one was sent.
+    """
+
+    whole: bool
+    http_status: int | None
+    grpc: GrpcStatus | None
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClientGone:
+    """The client has left, or Envoy gave the exchange up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time has passed."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Abort:
+    """The exchange must end now, with this error."""
+
+    error: ApiError
+
+
+Event = RequestComplete | UpstreamBytes | UpstreamEnd | ClientGone | Tick | Abort

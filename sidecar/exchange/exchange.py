@@ -1,0 +1,246 @@
+"""One request's life, without I/O.
+
+Two rules:
+
+* The exchange never waits and never looks at a clock, a socket or a random source: whatever it needs comes with an
+  event, whatever it wants done goes out as an action, and what went wrong ends as an :class:`ApiError`.
+* It ends exactly once: with ``Reject`` while no head has been sent, with ``Finish`` after that, or because the client
+  has gone. Events that come later change nothing.
+
+States::
+
+    WAITING --RequestComplete--> CALLING --first generated token--> ANSWERING --> DONE
+       \\______ Reject ____________/ \\_____ Reject ____/   \\____ error event ___/
+
+A streamed answer's head is held until the first generated token, a non-streamed one's until the last: a failure before
+that is a plain HTTP error. After it, a stream ends with one ``error`` event.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import assert_never
+
+from sidecar.exchange.actions import Action, CallUpstream, Finish, Reject, SendBody, SendHead
+from sidecar.exchange.answer import Answer
+from sidecar.exchange.events import (
+    Abort,
+    ClientGone,
+    Event,
+    RequestComplete,
+    Tick,
+    UpstreamBytes,
+    UpstreamEnd,
+)
+from sidecar.exchange.models import ModelCatalog
+from sidecar.exchange.plan import Plan, make_plan
+from sidecar.exchange.report import Report, Timing
+from sidecar.exchange.upstream import UpstreamReader
+from sidecar.output.stops import StopStrings
+from sidecar.responses.errors import ApiError
+from sidecar.responses.events import EventWriter, Json, json_bytes
+from sidecar.responses.usage import Usage
+from sidecar.surfaces.surface import Surface
+from sidecar.triton import errors
+from sidecar.triton.contracts.contract import FinishReason
+
+KEEP_ALIVE = b": keep-alive\n\n"
+
+
+class State(Enum):
+    """Where an exchange is; see the module's picture."""
+
+    WAITING = auto()
+    CALLING = auto()
+    ANSWERING = auto()
+    DONE = auto()
+
+
+class Exchange:
+    """One request and its answer.
+
+    ``entropy`` is 18 random bytes, for ids and the sampling seed. ``keep_alive`` is how long a stream may be silent
+    before a comment is sent, in seconds.
+    """
+
+    def __init__(
+        self, surface: Surface, catalog: ModelCatalog, *, node: str, entropy: bytes, keep_alive: float
+    ) -> None:
+        self._surface = surface
+        self._catalog = catalog
+        self._node = node
+        self._entropy = entropy
+        self._keep_alive = keep_alive
+        self._state = State.WAITING
+        self._usage = Usage()
+        self._timing = Timing()
+        self._outcome = "client_gone"
+        self._plan: Plan | None = None
+        self._upstream_at = 0.0
+        self._sent_at = 0.0
+
+    @property
+    def done(self) -> bool:
+        """Whether the exchange is over."""
+        return self._state is State.DONE
+
+    def report(self) -> Report:
+        """What is known of the exchange, without any of its content; complete once it is done."""
+        return Report(
+            outcome=self._outcome,
+            model=self._plan.model.name if self._plan else None,
+            stream=self._plan.stream if self._plan else None,
+            usage=self._usage,
+            timing=self._timing,
+        )
+
+    def handle(self, event: Event) -> list[Action]:
+        """What to do about ``event``, in order. Never raises :class:`ApiError`."""
+        if self._state is State.DONE:
+            return []
+        try:
+            return self._dispatch(event)
+        except ApiError as error:
+            return self._fail(error)
+
+    def _dispatch(self, event: Event) -> list[Action]:
+        match event:
+            case UpstreamBytes():
+                return self._read_upstream(event)
+            case Tick():
+                return self._tick(event.at)
+            case UpstreamEnd():
+                return self._end_upstream(event)
+            case RequestComplete():
+                return self._begin(event)
+            case ClientGone():
+                self._state = State.DONE
+                return []
+            case Abort():
+                return self._fail(event.error)
+            case _:
+                assert_never(event)
+
+    def _begin(self, event: RequestComplete) -> list[Action]:
+        self._timing.head_at = event.head_at
+        self._plan = plan = make_plan(self._surface, self._catalog, event, self._entropy)
+        self._usage.input_tokens = len(plan.generation.prompt_ids)
+        self._decoder = plan.contract.decoder(plan.generation, plan.model.renderer.detokenizer())
+        self._upstream = UpstreamReader(self._decoder)
+        self._writer = EventWriter(plan.ids, plan.response)
+        self._answer = Answer(self._writer, StopStrings(plan.model.stop), self._usage)
+        self._upstream_at = event.head_at
+        self._state = State.CALLING
+        return [CallUpstream(plan.message, plan.upstream_headers)]
+
+    def _read_upstream(self, event: UpstreamBytes) -> list[Action]:
+        self._upstream_at = event.at
+        actions: list[Action] = []
+        chunks: list[bytes] = []
+        failure: ApiError | None = None
+        try:
+            for piece in self._upstream.feed(event.data):
+                if piece.tokens and self._state is State.CALLING:
+                    actions = self._open(event.at)
+                chunks.append(self._answer.feed(piece))
+                if self._answer.stopped:
+                    break
+        except ApiError as error:
+            # What was generated before the failure is the client's, and billed.
+            failure = error
+        actions += self._send(b"".join(chunks), event.at)
+        if failure is not None:
+            return actions + self._fail(failure)
+        if self._answer.stopped:
+            return actions + self._complete("stop", "", event.at)
+        return actions
+
+    def _end_upstream(self, event: UpstreamEnd) -> list[Action]:
+        held_back = self._upstream.end(event)
+        self._usage.cached_tokens = self._decoder.cached_tokens
+        assert self._decoder.finish_reason is not None, "a decoder at its end knows why"
+        return self._complete(self._decoder.finish_reason, held_back, event.at)
+
+    def _open(self, at: float) -> list[Action]:
+        """The answer begins: a stream's head and opening events go out."""
+        self._state = State.ANSWERING
+        self._timing.first_token_at = at
+        if not self._must_plan.stream:
+            return []
+        return [SendHead(self._stream_head()), *self._send(self._writer.start(), at)]
+
+    def _send(self, events: bytes, at: float) -> list[Action]:
+        """Send whole events, if the answer is a stream and there are any."""
+        if not (events and self._must_plan.stream):
+            return []
+        self._sent_at = at
+        return [SendBody(events)]
+
+    def _complete(self, finish_reason: FinishReason, held_back: str, at: float) -> list[Action]:
+        self._timing.model_done_at, self._timing.done_at = self._upstream_at, at
+        actions = self._open(at) if self._state is State.CALLING else []
+        events = self._answer.close(held_back, finish_reason)
+        response = self._final_response(finish_reason)
+        self._outcome = response["status"]
+        if self._must_plan.stream:
+            actions += self._send(events + self._writer.finish(response), at)
+        else:
+            body = json_bytes(response)
+            actions += [SendHead(self._json_head(len(body))), SendBody(body)]
+        self._state = State.DONE
+        return [*actions, Finish()]
+
+    def _final_response(self, finish_reason: FinishReason) -> Json:
+        plan = self._must_plan
+        response = {**plan.response, **self._answer.result(finish_reason)}
+        if finish_reason == "stop":
+            response["completed_at"] = plan.response["created_at"] + int(self._timing.total)
+        timing = self._timing.stream_ms() if plan.stream else self._timing.whole_ms()
+        return {**response, **self._surface.extension(self._node, timing)}
+
+    def _tick(self, at: float) -> list[Action]:
+        if self._plan is None:
+            return []
+        silence = at - self._upstream_at
+        limit = self._plan.model.token_timeout
+        if self._state is State.CALLING:
+            limit = self._plan.model.first_token_timeout
+        if silence > limit:
+            raise errors.timeout()
+        if self._state is State.ANSWERING and self._plan.stream and at - self._sent_at >= self._keep_alive:
+            self._sent_at = at
+            return [SendBody(KEEP_ALIVE)]
+        return []
+
+    def _fail(self, error: ApiError) -> list[Action]:
+        streaming = self._state is State.ANSWERING and self._must_plan.stream
+        self._outcome = error.code
+        self._state = State.DONE
+        if not streaming:
+            return [Reject(error.status, error.headers(), error.body(), error.code)]
+        events = b""
+        if self._surface.failed_event:
+            failed = {"status": "failed", "error": {"code": error.code, "message": error.message}}
+            events = self._writer.finish(
+                {**self._must_plan.response, **failed, "output": self._writer.output, "usage": self._usage.to_json()}
+            )
+        return [SendBody(events + self._writer.error(error)), Finish()]
+
+    @property
+    def _must_plan(self) -> Plan:
+        assert self._plan is not None, "an answer belongs to a planned request"
+        return self._plan
+
+    def _stream_head(self) -> dict[str, str]:
+        return {
+            "content-type": "text/event-stream; charset=utf-8",
+            "cache-control": "no-cache",
+            "server-timing": f"ttft;dur={self._timing.ttft_ms:.1f}",
+        }
+
+    def _json_head(self, length: int) -> dict[str, str]:
+        return {
+            "content-type": "application/json",
+            "content-length": str(length),
+            "server-timing": f"ttft;dur={self._timing.ttft_ms:.1f}, total;dur={self._timing.total * 1000:.1f}",
+        }

@@ -1,0 +1,88 @@
+"""From a complete request to the call that answers it: accept, render, clamp.
+
+This is the heavy part of an exchange (parsing, templating, tokenizing up to megabytes of text); callers run it off the
+event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sidecar.exchange.events import RequestComplete
+from sidecar.exchange.models import ModelCatalog, ServedModel
+from sidecar.responses.errors import ApiError
+from sidecar.responses.events import Json
+from sidecar.responses.ids import ResponseIds, ulid
+from sidecar.responses.request import ResponsesRequest
+from sidecar.surfaces.limits import check_limits
+from sidecar.surfaces.surface import Surface
+from sidecar.triton.contracts.contract import Contract, Generation
+
+# Headers of the client's request that Triton and its tracing may see.
+_FORWARDED_HEADERS = ("x-request-id", "traceparent", "tracestate")
+# Nucleus sampling with 0 keeps only the most probable token; runtimes take values above 0 only.
+_SMALLEST_TOP_P = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A request accepted: the call to make and the response to fill."""
+
+    model: ServedModel
+    contract: Contract
+    generation: Generation
+    message: bytes
+    upstream_headers: Mapping[str, str]
+    stream: bool
+    ids: ResponseIds
+    response: Json
+
+
+def make_plan(surface: Surface, catalog: ModelCatalog, event: RequestComplete, entropy: bytes) -> Plan:
+    """The plan for a request.
+
+    Raises:
+        ApiError: the request is refused, its prompt does not fit, or its model is not ready.
+    """
+    request = surface.accept(event.headers, event.body)
+    model = catalog.find(request.model)
+    check_limits(request, len(event.body), model.limits)
+    contract = model.contract
+    if contract is None:
+        raise ApiError("infer_backend_unavailable", "The model runtime is starting; try again shortly.")
+    now = datetime.fromtimestamp(event.unix_time, UTC)
+    prompt = model.renderer.render(request, now=now)
+    ids = ResponseIds(ulid(int(event.unix_time * 1000), entropy[:10]))
+    generation = Generation(
+        request_id=ids.response,
+        prompt_ids=prompt.ids,
+        max_tokens=_clamp_output(request, len(prompt.ids), model.context_length),
+        temperature=1.0 if request.temperature is None else request.temperature,
+        top_p=1.0 if request.top_p is None else max(request.top_p, _SMALLEST_TOP_P),
+        seed=int.from_bytes(entropy[10:18], "big"),
+        end_ids=model.renderer.end_ids,
+    )
+    return Plan(
+        model=model,
+        contract=contract,
+        generation=generation,
+        message=contract.request(model.triton_model, generation),
+        upstream_headers={name: event.headers[name] for name in _FORWARDED_HEADERS if name in event.headers},
+        stream=bool(request.stream),
+        ids=ids,
+        response=surface.new_response(request, ids.response, int(event.unix_time)),
+    )
+
+
+def _clamp_output(request: ResponsesRequest, prompt_tokens: int, context_length: int) -> int:
+    """How many tokens may be generated: what was asked for, within what the context leaves."""
+    room = context_length - prompt_tokens
+    if room < 1:
+        raise ApiError(
+            "context_length_exceeded",
+            f"The prompt has {prompt_tokens} tokens; this model's context holds {context_length}, answer included.",
+            "input",
+        )
+    return room if request.max_output_tokens is None else min(request.max_output_tokens, room)

@@ -1,0 +1,57 @@
+"""What an exchange tells about itself when it is over: how it ended, what it used, how long it took. No content."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sidecar.responses.usage import Usage
+
+
+@dataclass(slots=True)
+class Timing:
+    """Moments on a monotonic clock, in seconds; ``None`` until they came.
+
+    ``head_at`` is when the request's head came, ``first_token_at`` the first generated token, ``model_done_at`` the
+    last bytes from the model, ``done_at`` the end of the answer.
+    """
+
+    head_at: float = 0.0
+    first_token_at: float | None = None
+    model_done_at: float | None = None
+    done_at: float | None = None
+
+    @property
+    def ttft_ms(self) -> float:
+        """Milliseconds from the request's head to the first generated token."""
+        return self._ms(self.first_token_at)
+
+    @property
+    def total(self) -> float:
+        """Seconds from the request's head to the end of the answer."""
+        return (self.done_at or self.head_at) - self.head_at
+
+    def stream_ms(self) -> dict[str, float]:
+        """The timing of a streamed answer."""
+        return {"ttft_ms": self.ttft_ms, "total_ms": self._ms(self.done_at)}
+
+    def whole_ms(self) -> dict[str, float]:
+        """The timing of a non-streamed answer."""
+        return {"model_ms": self._ms(self.model_done_at), "total_ms": self._ms(self.done_at)}
+
+    def _ms(self, at: float | None) -> float:
+        return round(((at or self.head_at) - self.head_at) * 1000, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The end of an exchange.
+
+    ``outcome`` is ``completed``, ``incomplete``, ``client_gone`` or an error's code; ``model`` and ``stream`` are
+    ``None`` when the request was refused before they were known.
+    """
+
+    outcome: str
+    model: str | None
+    stream: bool | None
+    usage: Usage
+    timing: Timing

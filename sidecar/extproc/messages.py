@@ -1,0 +1,95 @@
+"""Builders for ext_proc's messages, in the form that FULL_DUPLEX_STREAMED body mode takes.
+
+Source: Envoy's ``envoy.service.ext_proc.v3`` (1.40). Header values go into ``raw_value`` because Envoy ignores
+``value``; the append action is always given because its default appends. ``request_drain`` must never be set: its field
+number in the packaged protos is another message's in Envoy 1.40.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from envoy.config.core.v3.base_pb2 import HeaderMap, HeaderValue, HeaderValueOption
+from envoy.service.ext_proc.v3.external_processor_pb2 import (
+    BodyMutation,
+    BodyResponse,
+    CommonResponse,
+    HeaderMutation,
+    HeadersResponse,
+    ImmediateResponse,
+    ProcessingResponse,
+    StreamedBodyResponse,
+    TrailersResponse,
+)
+from envoy.type.v3.http_status_pb2 import HttpStatus
+
+# One request-body message must stay within the listener's buffer limit.
+_MAX_BODY_MESSAGE = 1 << 20
+# Marks our own answers in %RESPONSE_CODE_DETAILS%; the Envoy configuration passes their bodies through by it.
+DETAILS_PREFIX = "responses_"
+
+
+def headers_of(header_map: HeaderMap) -> dict[str, str]:
+    """A header map as a dictionary; names are lower-case as HTTP/2 has them, the last value of a name wins."""
+    return {header.key: header.raw_value.decode("latin-1") for header in header_map.headers}
+
+
+def request_headers(set_headers: Mapping[str, str] | None = None, remove: Iterable[str] = ()) -> ProcessingResponse:
+    """The answer to ``request_headers``: Envoy goes on to the upstream."""
+    return ProcessingResponse(request_headers=_headers_response(set_headers or {}, remove))
+
+
+def request_body(data: bytes, *, end: bool) -> Iterator[ProcessingResponse]:
+    """The request body, in messages of at most 1 MiB; the last one ends it if ``end``."""
+    for start in range(0, len(data), _MAX_BODY_MESSAGE):
+        chunk = data[start : start + _MAX_BODY_MESSAGE]
+        last = start + _MAX_BODY_MESSAGE >= len(data)
+        yield ProcessingResponse(request_body=_body_response(chunk, end and last))
+
+
+def response_headers(set_headers: Mapping[str, str] | None = None, remove: Iterable[str] = ()) -> ProcessingResponse:
+    """The answer to ``response_headers``: the head goes to the client."""
+    return ProcessingResponse(response_headers=_headers_response(set_headers or {}, remove))
+
+
+def response_body(data: bytes, *, end: bool) -> ProcessingResponse:
+    """A piece of the response body."""
+    return ProcessingResponse(response_body=_body_response(data, end))
+
+
+def response_trailers(remove: Iterable[str] = ()) -> ProcessingResponse:
+    """The answer to ``response_trailers``: the response ends."""
+    return ProcessingResponse(
+        response_trailers=TrailersResponse(header_mutation=HeaderMutation(remove_headers=list(remove)))
+    )
+
+
+def immediate(status: int, headers: Mapping[str, str], body: bytes, code: str) -> ProcessingResponse:
+    """A whole answer in place of the upstream's, possible while the response head is unanswered."""
+    return ProcessingResponse(
+        immediate_response=ImmediateResponse(
+            status=HttpStatus(code=status), headers=_mutation(headers, ()), body=body, details=DETAILS_PREFIX + code
+        )
+    )
+
+
+def _headers_response(set_headers: Mapping[str, str], remove: Iterable[str]) -> HeadersResponse:
+    return HeadersResponse(response=CommonResponse(header_mutation=_mutation(set_headers, remove)))
+
+
+def _mutation(set_headers: Mapping[str, str], remove: Iterable[str]) -> HeaderMutation:
+    return HeaderMutation(
+        set_headers=[
+            HeaderValueOption(
+                header=HeaderValue(key=name, raw_value=value.encode("latin-1")),
+                append_action=HeaderValueOption.OVERWRITE_IF_EXISTS_OR_ADD,
+            )
+            for name, value in set_headers.items()
+        ],
+        remove_headers=list(remove),
+    )
+
+
+def _body_response(data: bytes, end: bool) -> BodyResponse:
+    streamed = StreamedBodyResponse(body=data, end_of_stream=end)
+    return BodyResponse(response=CommonResponse(body_mutation=BodyMutation(streamed_response=streamed)))

@@ -1,0 +1,88 @@
+"""The second wire: a plain HTTP/2 gRPC call on a route to Triton's cluster, for an ingress without an egress listener.
+
+It costs less than the tunnel, but Envoy tells the sidecar nothing when the upstream dies in mid-stream: the client then
+sees a truncated answer, and the sidecar cannot tell it from a client that left.
+
+Source: the gRPC over HTTP/2 protocol page; Envoy's ext_proc in FULL_DUPLEX_STREAMED mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from http import HTTPStatus
+
+from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, ProcessingResponse
+
+from sidecar.exchange.actions import CallUpstream
+from sidecar.exchange.events import UpstreamBytes, UpstreamEnd
+from sidecar.extproc import messages
+from sidecar.extproc.wires.wire import MODEL_STREAM_INFER
+from sidecar.triton.frames import frame, status_of
+
+_GRPC_HEADERS = ("grpc-accept-encoding", "grpc-encoding", "grpc-status", "grpc-message")
+
+
+class DirectWire:
+    """One gRPC call in the client's own exchange."""
+
+    def __init__(self, request_headers: Mapping[str, str]) -> None:
+        self._request_headers = request_headers
+        self._http_status: int | None = None
+        self._trailers: list[str] | None = None
+        self._ended = False
+
+    def call(self, action: CallUpstream) -> Iterator[ProcessingResponse]:
+        """Turn the request into the gRPC call, and end it: one message is the whole call."""
+        head = {
+            ":path": MODEL_STREAM_INFER,
+            ":method": "POST",
+            "content-type": "application/grpc",
+            "te": "trailers",
+            **action.headers,
+        }
+        # Client headers would become gRPC metadata and steer Triton (grpc-timeout, triton_grpc_error): none pass.
+        foreign = [name for name in self._request_headers if not name.startswith(":") and name not in head]
+        yield messages.request_headers(head, foreign)
+        yield from messages.request_body(frame(action.message), end=True)
+
+    def receive(self, message: ProcessingRequest, at: float) -> list[UpstreamBytes | UpstreamEnd]:
+        """The call's bytes and end."""
+        if self._ended:
+            return []
+        if message.HasField("response_headers"):
+            return self._read_head(messages.headers_of(message.response_headers.headers), at)
+        if message.HasField("response_body"):
+            body = message.response_body
+            events: list[UpstreamBytes | UpstreamEnd] = [UpstreamBytes(body.body, at)] if body.body else []
+            # gRPC ends with trailers; a body that ends the stream has left them out.
+            return [*events, self._end(False, {}, at)] if body.end_of_stream else events
+        if message.HasField("response_trailers"):
+            trailers = messages.headers_of(message.response_trailers.trailers)
+            self._trailers = list(trailers)
+            return [self._end(True, trailers, at)]
+        return []
+
+    def head(self, headers: Mapping[str, str]) -> ProcessingResponse:
+        """The response head for the client, without gRPC's headers."""
+        return messages.response_headers(headers, _GRPC_HEADERS)
+
+    def finish(self, data: bytes) -> Iterator[ProcessingResponse]:
+        """End the client's response. Where trailers came, their answer ends it, not the body."""
+        if self._trailers is None:
+            yield messages.response_body(data, end=True)
+            return
+        yield messages.response_body(data, end=False)
+        yield messages.response_trailers(self._trailers)
+
+    def _read_head(self, headers: dict[str, str], at: float) -> list[UpstreamBytes | UpstreamEnd]:
+        status = headers.get(":status", "")
+        self._http_status = int(status) if status.isdecimal() else None
+        answered = self._http_status == HTTPStatus.OK and headers.get("content-type", "").startswith("application/grpc")
+        if answered and "grpc-status" not in headers:
+            return []
+        # A trailers-only answer, or Envoy's own.
+        return [self._end(answered, headers, at)]
+
+    def _end(self, whole: bool, headers: dict[str, str], at: float) -> UpstreamEnd:
+        self._ended = True
+        return UpstreamEnd(whole, self._http_status, status_of(headers), at)

@@ -1,0 +1,84 @@
+"""The default wire: a raw HTTP/1.1 gRPC-Web call through Envoy's TCP tunnel to its egress listener.
+
+The ingress route forwards body bytes as they are to the egress listener's socket, so the sidecar writes a complete
+HTTP/1.1 request as the request body and reads the raw response from the response body. The egress listener's
+``grpc_web`` filter turns it into a gRPC call with retries and load balancing. The response's own framing tells an
+answer that ended from one that broke, and Triton notices a client that leaves at any time.
+
+Source: Envoy's ``http.tcp`` connection pool and ``grpc_web`` filter; the gRPC-Web protocol page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from http import HTTPStatus
+
+from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, ProcessingResponse
+
+from sidecar.exchange.actions import CallUpstream
+from sidecar.exchange.events import UpstreamBytes, UpstreamEnd
+from sidecar.extproc import messages
+from sidecar.extproc.wires.http1 import Http1Error, ResponseReader
+from sidecar.extproc.wires.wire import MODEL_STREAM_INFER
+from sidecar.triton.frames import frame, status_of
+
+
+class TunnelWire:
+    """One call through the tunnel."""
+
+    def __init__(self, request_headers: Mapping[str, str]) -> None:
+        self._response = ResponseReader()
+        self._ended = False
+
+    def call(self, action: CallUpstream) -> Iterator[ProcessingResponse]:
+        """Open the tunnel and write the request. The request side never ends: its end would look like a client gone."""
+        yield messages.request_headers()
+        body = frame(action.message)
+        head = {
+            "host": "triton",
+            "content-type": "application/grpc-web+proto",
+            "content-length": str(len(body)),
+            "connection": "close",
+            **action.headers,
+        }
+        lines = "".join(f"{name}: {value}\r\n" for name, value in head.items())
+        request = f"POST {MODEL_STREAM_INFER} HTTP/1.1\r\n{lines}\r\n".encode("latin-1") + body
+        yield from messages.request_body(request, end=False)
+
+    def receive(self, message: ProcessingRequest, at: float) -> list[UpstreamBytes | UpstreamEnd]:
+        """The call's bytes and end. The tunnel's own head is synthetic; anything but 200 is the ingress's failure."""
+        if self._ended:
+            return []
+        if message.HasField("response_headers"):
+            status = messages.headers_of(message.response_headers.headers).get(":status", "")
+            if status == str(HTTPStatus.OK.value):
+                return []
+            return [self._end(False, int(status) if status.isdecimal() else None, at)]
+        if not message.HasField("response_body"):
+            return []
+        return self._read(message.response_body.body, message.response_body.end_of_stream, at)
+
+    def head(self, headers: Mapping[str, str]) -> ProcessingResponse:
+        """The response head for the client, on the tunnel's synthetic one."""
+        return messages.response_headers(headers)
+
+    def finish(self, data: bytes) -> Iterable[ProcessingResponse]:
+        """End the client's response; Envoy closes the tunnel if it is still open."""
+        return (messages.response_body(data, end=True),)
+
+    def _read(self, data: bytes, closed: bool, at: float) -> list[UpstreamBytes | UpstreamEnd]:
+        response = self._response
+        events: list[UpstreamBytes | UpstreamEnd] = []
+        try:
+            body = response.feed(data)
+        except Http1Error:
+            return [self._end(False, response.status, at)]
+        if body and response.status == HTTPStatus.OK:
+            events.append(UpstreamBytes(body, at))
+        if response.complete or closed:
+            events.append(self._end(response.complete, response.status, at))
+        return events
+
+    def _end(self, whole: bool, http_status: int | None, at: float) -> UpstreamEnd:
+        self._ended = True
+        return UpstreamEnd(whole, http_status, status_of(self._response.headers), at)

@@ -1,0 +1,60 @@
+"""A request to the ids its model reads: items, turns, template, tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sidecar.prompts.conversation import to_tools, to_turns
+from sidecar.prompts.detokenizer import Detokenizer
+from sidecar.prompts.features import detect_features
+from sidecar.prompts.guard import CUT, MarkerGuard
+from sidecar.prompts.template import ChatTemplate, TemplateFailure
+from sidecar.prompts.tokenizer import Tokenizer
+from sidecar.responses.errors import ApiError
+from sidecar.responses.request import ResponsesRequest
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What the model is given: ``ids``, and the ``text`` they encode. ``thinking``: a reasoning phase was asked for."""
+
+    ids: list[int]
+    text: str
+    thinking: bool
+
+
+class PromptRenderer:
+    """Renders prompts for one model. Pure and safe in any thread; a long prompt takes milliseconds."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        """Compile and probe the tokenizer's chat template; raises :class:`ValueError` when it has none."""
+        if tokenizer.template_source is None:
+            raise ValueError("the tokenizer has no chat template")
+        self._tokenizer = tokenizer
+        self._template = ChatTemplate(
+            tokenizer.template_source, bos_token=tokenizer.bos_token, eos_token=tokenizer.eos_token
+        )
+        self.end_ids = tokenizer.eos_ids
+        self.model_max_length = tokenizer.model_max_length
+        self.features = detect_features(self._template)
+        self._guard = MarkerGuard(tokenizer.markers())
+
+    def render(self, request: ResponsesRequest, *, now: datetime) -> Prompt:
+        """The prompt of ``request``; ``now`` is for templates that write the date.
+
+        Raises :class:`ApiError` ``invalid_request`` for a conversation that the model's template cannot take.
+        """
+        turns = self._guard.protect(to_turns(request, self.features))
+        tools = self._guard.protect(to_tools(request)) if self.features.tools else []
+        thinking = request.reasons if self.features.thinking_switch else None
+        try:
+            text = self._template.render(turns, tools, now=now, enable_thinking=thinking)
+        except TemplateFailure as failure:
+            message = "This model's chat template cannot take this conversation."
+            raise ApiError("invalid_request", message, "input") from failure
+        return Prompt(ids=self._tokenizer.encode(text), text=text.replace(CUT, ""), thinking=request.reasons)
+
+    def detokenizer(self) -> Detokenizer:
+        """A fresh detokenizer for one answer."""
+        return self._tokenizer.detokenizer()

@@ -1,0 +1,131 @@
+"""A model's tokenizer, read from the files it is published with.
+
+Source: the directory layout of the transformers library: ``tokenizer.json``, ``tokenizer_config.json``,
+``chat_template.jinja``, ``generation_config.json``.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+
+from sidecar.prompts.detokenizer import ByteLevelDetokenizer, Detokenizer, WindowDetokenizer, byte_table
+from sidecar.prompts.guard import CUT
+
+_UNKNOWN_LENGTH = 10**12
+
+
+class Tokenizer:
+    """Text to ids and back. Immutable once loaded; encoding may run in any thread."""
+
+    def __init__(
+        self,
+        tokenizer: tokenizers.Tokenizer,
+        *,
+        template_source: str | None = None,
+        bos_token: str = "",
+        eos_token: str = "",
+        eos_ids: tuple[int, ...] = (),
+        model_max_length: int | None = None,
+    ) -> None:
+        """Take a tokenizer as it is, save its truncation and padding, which have no place in a prompt."""
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        self._tokenizer = tokenizer
+        self._byte_table = byte_table(tokenizer)
+        self.template_source = template_source
+        self.bos_token = bos_token
+        self.eos_token = eos_token
+        self.eos_ids = eos_ids
+        self.model_max_length = model_max_length
+
+    @classmethod
+    def load(cls, directory: Path | str) -> Tokenizer:
+        """Read a model's tokenizer directory; only ``tokenizer.json`` is required.
+
+        Raises :class:`ValueError`, which names the file, for one that is missing or cannot be read.
+        """
+        directory = Path(directory)
+        path = directory / "tokenizer.json"
+        if not path.is_file():
+            raise ValueError(f"{path}: no such file")
+        try:
+            tokenizer = tokenizers.Tokenizer.from_file(str(path))
+        except Exception as error:  # The library raises no narrower type.
+            raise ValueError(f"{path}: {error}") from error
+        config = _read_json(directory / "tokenizer_config.json")
+        generation = _read_json(directory / "generation_config.json")
+        eos_token = _token_text(config.get("eos_token"))
+        return cls(
+            tokenizer,
+            template_source=_template_source(directory, config),
+            bos_token=_token_text(config.get("bos_token")),
+            eos_token=eos_token,
+            eos_ids=_eos_ids(generation.get("eos_token_id"), tokenizer.token_to_id(eos_token)),
+            model_max_length=_known_length(config.get("model_max_length")),
+        )
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a rendered prompt: control tokens written in it become their ids, none is added.
+
+        No token spans a cut (:mod:`sidecar.prompts.guard`); the cuts themselves have no ids.
+        """
+        # Of the library's ways to encode, only this one lets other threads run, which a long prompt needs.
+        pieces = [piece for piece in text.split(CUT) if piece]
+        encodings = self._tokenizer.encode_batch_fast(pieces, add_special_tokens=False)
+        return [token_id for encoding in encodings for token_id in encoding.ids]
+
+    def detokenizer(self) -> Detokenizer:
+        """A fresh detokenizer for one answer."""
+        if self._byte_table is None:
+            return WindowDetokenizer(self._tokenizer)
+        return ByteLevelDetokenizer(self._byte_table)
+
+    def markers(self) -> set[str]:
+        """Added tokens that data must not contain as tokens: special ones, and those that the chat template writes."""
+        added = self._tokenizer.get_added_tokens_decoder().values()
+        source = self.template_source or ""
+        return {token.content for token in added if token.special or token.content in source}
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    try:
+        value = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    if not isinstance(value, dict):
+        raise ValueError(f"{path}: not a JSON object")
+    return value
+
+
+def _template_source(directory: Path, config: dict[str, Any]) -> str | None:
+    """The template file, else the configuration's template; of several named ones, ``default``."""
+    path = directory / "chat_template.jinja"
+    if path.is_file():
+        return path.read_text(encoding="utf-8")
+    source = config.get("chat_template")
+    if isinstance(source, list):
+        source = {entry["name"]: entry["template"] for entry in source}.get("default")
+    return source if isinstance(source, str) else None
+
+
+def _token_text(token: Any) -> str:
+    """A token of ``tokenizer_config.json``: a string, or an object with the string as ``content``."""
+    text = token.get("content") if isinstance(token, dict) else token
+    return text if isinstance(text, str) else ""
+
+
+def _known_length(value: Any) -> int | None:
+    """A context length in tokens; transformers writes a huge number where it is unknown."""
+    return value if isinstance(value, int) and value < _UNKNOWN_LENGTH else None
+
+
+def _eos_ids(generation: Any, configured: int | None) -> tuple[int, ...]:
+    """Ids that end an answer, those of ``generation_config.json`` first, each once."""
+    listed = generation if isinstance(generation, list) else [generation]
+    return tuple(dict.fromkeys(token_id for token_id in [*listed, configured] if isinstance(token_id, int)))

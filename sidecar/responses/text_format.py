@@ -1,0 +1,52 @@
+"""``text``: the form of the answer."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag
+
+from sidecar.responses.json_schema import JsonSchema
+from sidecar.responses.wire import ClosedModel, WireModel, type_tag
+
+
+class PlainText(WireModel):
+    """Free text."""
+
+    type: Literal["text"] = "text"
+
+
+class JsonObject(WireModel):
+    """Any JSON object."""
+
+    type: Literal["json_object"]
+
+
+class JsonSchemaFormat(WireModel):
+    """JSON that matches a schema; ``json_schema`` is the member ``schema`` on the wire."""
+
+    type: Literal["json_schema"]
+    name: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]+$", max_length=64)]
+    json_schema: JsonSchema = Field(alias="schema")
+    description: str | None = None
+    strict: bool | None = None
+
+
+def format_type(value: Any) -> str | None:
+    """The tag of a text format."""
+    return type_tag(value)
+
+
+TextFormat = Annotated[
+    Annotated[PlainText, Tag("<text>")]
+    | Annotated[JsonObject, Tag("<json_object>")]
+    | Annotated[JsonSchemaFormat, Tag("<json_schema>")],
+    Discriminator(format_type),
+]
+
+
+class TextSettings(ClosedModel):
+    """The request's ``text``. ``verbosity`` has no effect."""
+
+    format: TextFormat = PlainText()
+    verbosity: Literal["low", "medium", "high"] | None = None

@@ -1,0 +1,67 @@
+"""Tools and the choice between them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag, model_validator
+
+from sidecar.responses.json_schema import JsonSchema
+from sidecar.responses.wire import WireModel, fault, type_tag
+
+ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]+$", max_length=128)]
+
+
+class FunctionTool(WireModel):
+    """A function the model may call. Without ``parameters`` it takes no arguments."""
+
+    type: Literal["function"]
+    name: ToolName
+    description: str | None = None
+    parameters: JsonSchema | None = None
+    strict: bool | None = None
+    allowed_callers: list[str] | None = None
+    defer_loading: bool | None = None
+    output_schema: JsonSchema | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _chat_form(cls, value: Any) -> Any:
+        if isinstance(value, dict) and isinstance(value.get("function"), dict) and "name" not in value:
+            raise fault("Missing a name: put the members of 'function' beside 'type', not inside it.", member="name")
+        return value
+
+    @model_validator(mode="after")
+    def _loaded_at_once(self) -> FunctionTool:
+        if self.defer_loading:
+            raise fault("Tools cannot be loaded later.", member="defer_loading", code="unsupported_parameter")
+        return self
+
+
+def tool_type(value: Any) -> str | None:
+    """The tag of a tool."""
+    return type_tag(value)
+
+
+Tool = Annotated[Annotated[FunctionTool, Tag("<function>")], Discriminator(tool_type)]
+
+
+class NamedFunction(WireModel):
+    """The one function the model has to call."""
+
+    type: Literal["function"]
+    name: str
+
+
+ToolChoiceMode = Literal["none", "auto", "required"]
+
+
+def tool_choice_type(value: Any) -> str | None:
+    """The tag of a tool choice: a mode, or an object told apart by its type."""
+    return "<mode>" if isinstance(value, str) else type_tag(value)
+
+
+ToolChoice = Annotated[
+    Annotated[ToolChoiceMode, Tag("<mode>")] | Annotated[NamedFunction, Tag("<function>")],
+    Discriminator(tool_choice_type),
+]

@@ -1,0 +1,46 @@
+"""Sizes that depend on the model a request is for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sidecar.responses.errors import ApiError
+from sidecar.responses.items import FunctionCallOutput, InputMessage, Item
+from sidecar.responses.parts import InputImage, InputPart
+from sidecar.responses.request import ResponsesRequest
+
+
+@dataclass(frozen=True)
+class RequestLimits:
+    """What a model accepts in one request: bytes of the body, and numbers of items, tools and images."""
+
+    max_request_bytes: int = 10 * 1024 * 1024
+    max_items: int = 4096
+    max_tools: int = 128
+    max_images: int = 32
+
+
+def check_limits(request: ResponsesRequest, body_bytes: int, limits: RequestLimits) -> None:
+    """Raise :class:`ApiError` ``payload_too_large`` or ``invalid_request`` where a request exceeds ``limits``."""
+    if body_bytes > limits.max_request_bytes:
+        accepted = f"this model accepts at most {limits.max_request_bytes}"
+        raise ApiError("payload_too_large", f"Request body is {body_bytes} bytes; {accepted}")
+    _check_count("items", len(request.input), limits.max_items, "input")
+    _check_count("tools", len(request.tools), limits.max_tools, "tools")
+    _check_count("images", _count_images(request), limits.max_images, "input")
+
+
+def _check_count(noun: str, count: int, limit: int, param: str) -> None:
+    if count > limit:
+        raise ApiError("invalid_request", f"'{param}' holds {count} {noun}; this model accepts at most {limit}.", param)
+
+
+def _count_images(request: ResponsesRequest) -> int:
+    return sum(isinstance(part, InputImage) for item in request.input for part in _input_parts(item))
+
+
+def _input_parts(item: Item) -> Sequence[InputPart]:
+    if isinstance(item, InputMessage):
+        return item.content
+    return item.output if isinstance(item, FunctionCallOutput) else ()

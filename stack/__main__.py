@@ -1,0 +1,5 @@
+"""``python -m stack``, which ``./dev`` calls."""
+
+from stack.cli import main
+
+main()

@@ -1,0 +1,184 @@
+"""The commands of ``./dev``."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from typing import Annotated, NoReturn
+
+import typer
+
+from stack import setup
+from stack.envoy import Wire
+from stack.local import SMOLLM2, LocalStack
+from stack.net import port_in_use
+from stack.paths import API_KEY, LOCAL, PUBLIC_STATE, ROOT, RUN, socket_directory
+from stack.process import StackError
+from stack.report import Steps, console, how_to_use
+from stack.runs import Run
+
+app = typer.Typer(
+    help="Runs and tests the Responses API on real parts: Envoy, the sidecar and Triton.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+
+
+def main() -> None:
+    """Run a command; what the user can put right is told in one sentence, with exit status 1."""
+    try:
+        app(prog_name="./dev")
+    except StackError as error:
+        # Logs hold brackets that would be taken for markup.
+        console.print(f"error: {error}", markup=False, soft_wrap=True)
+        sys.exit(1)
+
+
+@app.command()
+def up(
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port of 127.0.0.1 to serve on.")] = 8080,
+    wire: Annotated[Wire, typer.Option(help="How requests go from Envoy to Triton.")] = "tunnel",
+    triton: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="gRPC address of a running Triton that serves the models of triton/."),
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Worker processes of the sidecar.")] = 2,
+    detach: Annotated[bool, typer.Option("--detach", help="Return when ready; ./dev down ends the stack.")] = False,
+) -> None:
+    """Install and run the local stack; Ctrl-C ends it."""
+    _refuse_clashes(port)
+    if triton is not None:
+        _look_for_triton(triton)
+    for number in _ENDING:
+        # Also SIGINT, which a shell without job control makes its background commands ignore.
+        signal.signal(number, signal.default_int_handler)
+    shutil.rmtree(RUN, ignore_errors=True)
+    run = Run.begin()
+    keep = False
+    try:
+        stack = _start(port, wire, triton, workers)
+        keep = detach
+        _tell(stack, "./dev down ends it." if detach else "Ctrl-C ends everything.")
+        while not detach:
+            time.sleep(0.5)
+            stack.check_alive()
+    except KeyboardInterrupt:
+        console.print("\nEnding the stack.")
+    finally:
+        if not keep:
+            # A second Ctrl-C must not leave parts behind.
+            for number in _ENDING:
+                signal.signal(number, signal.SIG_IGN)
+            _end(run)
+
+
+def _refuse_clashes(port: int) -> None:
+    run = Run.load()
+    if run is not None and run.alive():
+        raise StackError("A stack of this checkout already runs, or a crash left parts of it: end it with ./dev down.")
+    if port_in_use(port):
+        raise StackError(f"Port {port} is in use: choose another one with --port.")
+
+
+def _look_for_triton(address: str) -> None:
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        raise StackError(f"--triton takes HOST:PORT, not {address}.")
+    try:
+        socket.create_connection((host, int(port)), timeout=5).close()
+    except (OSError, OverflowError) as error:
+        raise StackError(f"Nothing answers at {address} ({error}): is Triton's gRPC port meant?") from error
+
+
+def _start(port: int, wire: Wire, triton: str | None, workers: int) -> LocalStack:
+    with Steps() as progress:
+        if triton is None:
+            setup.install_triton(progress)
+        else:
+            setup.install_tokenizer(progress)
+        stack = LocalStack(
+            RUN,
+            models=[SMOLLM2],
+            wire=wire,
+            port=port,
+            workers=workers,
+            api_key=_api_key(),
+            triton_address=triton,
+            progress=progress,
+        )
+        stack.start()
+    return stack
+
+
+def _tell(stack: LocalStack, ending: str) -> None:
+    models = [model.name for model in stack.models]
+    state = {"url": stack.url, "api_key": stack.api_key, "models": models, "pids": stack.pids()}
+    PUBLIC_STATE.touch(mode=0o600)
+    PUBLIC_STATE.write_text(json.dumps(state, indent=2) + "\n")
+    console.print(how_to_use(stack.url, stack.api_key, models), markup=False, soft_wrap=True)
+    console.print(f"The stack is ready; its logs are in {RUN.relative_to(ROOT)}/. {ending}")
+
+
+def _end(run: Run) -> None:
+    run.end()
+    PUBLIC_STATE.unlink(missing_ok=True)
+    shutil.rmtree(socket_directory(RUN), ignore_errors=True)
+
+
+def _api_key() -> str:
+    """The key of this checkout, made once."""
+    if not API_KEY.exists():
+        LOCAL.mkdir(exist_ok=True)
+        API_KEY.touch(mode=0o600)
+        API_KEY.write_text(f"b3os_sk_{secrets.token_hex(20)}\n")
+    return API_KEY.read_text().strip()
+
+
+@app.command()
+def down() -> None:
+    """End the stack that ./dev up started, or what a crash left of it."""
+    run = Run.load()
+    if run is None:
+        console.print("No stack of this checkout runs.")
+        return
+    run.ask_owner_to_end()
+    _end(run)
+    console.print("The stack has ended.")
+
+
+@app.command(context_settings=_PASS_ON)
+def test(context: typer.Context) -> None:
+    """Install what the tests need and run them all; arguments go to pytest."""
+    with Steps() as progress:
+        setup.install_triton(progress)
+        setup.install_node_packages(progress)
+    check()
+    _become(sys.executable, "-m", "pytest", *context.args)
+
+
+@app.command()
+def check() -> None:
+    """Run the linter, the formatter's check and the type checker."""
+    for arguments in (["ruff", "check"], ["ruff", "format", "--check"], ["mypy"]):
+        if subprocess.run([sys.executable, "-m", *arguments], cwd=ROOT, check=False).returncode != 0:
+            raise StackError(f"{' '.join(arguments)} found something.")
+
+
+@app.command(context_settings=_PASS_ON)
+def bench(context: typer.Context) -> None:
+    """Measure Envoy and the sidecar in front of a fast fake Triton; ./dev bench --help lists the options."""
+    _become(sys.executable, "-m", "bench", *context.args)
+
+
+def _become(*argv: str) -> NoReturn:
+    os.execv(argv[0], argv)

@@ -1,0 +1,143 @@
+"""The Envoy of the local stack: renders ``envoy/local.yaml.j2`` and runs the result."""
+
+from __future__ import annotations
+
+import http.client
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import jinja2
+
+from sidecar.responses.errors import CODES
+from stack.net import UnixHTTPConnection
+from stack.paths import ROOT
+from stack.process import Process, StackError
+
+Wire = Literal["tunnel", "direct"]
+
+_BINARY = Path(sys.executable).with_name("envoy")
+
+
+@dataclass(frozen=True)
+class EnvoySettings:
+    """What the template leaves open.
+
+    ``api_keys`` maps a client's name to its key. Sizes are in bytes, timeouts in seconds; both idle timeouts are longer
+    than the sidecar's own timers, which end a silent stream first.
+    """
+
+    port: int
+    sockets: Path
+    worker_sockets: Sequence[Path]
+    triton_host: str
+    triton_port: int
+    api_keys: Mapping[str, str]
+    log_path: Path
+    wire: Wire = "tunnel"
+    max_request_bytes: int = 10 * 1024 * 1024
+    egress_idle_timeout: int = 180
+    ingress_idle_timeout: int = 300
+
+    @property
+    def admin_socket(self) -> Path:
+        """Envoy's admin interface."""
+        return self.sockets / "admin.sock"
+
+    @property
+    def egress_socket(self) -> Path:
+        """The egress listener of the tunnel wire."""
+        return self.sockets / "egress.sock"
+
+
+def render(settings: EnvoySettings) -> str:
+    """Envoy's configuration as YAML.
+
+    The types and the ``Retry-After`` of Envoy's own errors come from the sidecar's table of codes.
+    """
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(ROOT / "envoy"), undefined=jinja2.StrictUndefined, keep_trailing_newline=True
+    )
+    variables = {name: getattr(settings, name) for name in EnvoySettings.__dataclass_fields__}
+    return environment.get_template("local.yaml.j2").render(
+        **variables, admin_socket=settings.admin_socket, egress_socket=settings.egress_socket, codes=CODES
+    )
+
+
+def validate(config: Path) -> None:
+    """Let Envoy itself check a configuration file.
+
+    Raises:
+        StackError: Envoy refuses it; the message is Envoy's last line.
+    """
+    done = subprocess.run(
+        [_BINARY, "--mode", "validate", "--log-level", "error", "-c", config],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise StackError(f"Envoy refuses {config.name}: {(done.stderr or done.stdout).strip().splitlines()[-1]}")
+
+
+class Envoy:
+    """A running Envoy."""
+
+    def __init__(self, settings: EnvoySettings, run_dir: Path) -> None:
+        self.settings = settings
+        config = run_dir / "envoy.yaml"
+        # The file holds the keys.
+        config.touch(mode=0o600)
+        config.write_text(render(settings))
+        self.process = Process(
+            "Envoy",
+            # Hot restart would tie all Envoys of the machine together through one piece of shared memory.
+            [
+                str(_BINARY),
+                "-c",
+                str(config),
+                "--concurrency",
+                "2",
+                "--disable-hot-restart",
+                "--log-level",
+                "warning",
+                # It warns about api_key_auth, which is marked as work in progress, eight times at each start.
+                "--component-log-level",
+                "misc:error",
+            ],
+            run_dir / "envoy.log",
+        )
+
+    def wait_ready(self, seconds: float = 30) -> None:
+        """Wait until the listeners take requests.
+
+        Raises:
+            StackError: Envoy ended or was not ready in time.
+        """
+        self.process.wait_until(self._live, seconds)
+
+    def _live(self) -> bool:
+        try:
+            return self.admin("/ready").strip() == "LIVE"
+        except OSError:
+            return False
+
+    def admin(self, path: str) -> str:
+        """The answer of Envoy's admin interface to a GET."""
+        connection = UnixHTTPConnection(self.settings.admin_socket)
+        try:
+            connection.request("GET", path)
+            return connection.getresponse().read().decode()
+        except http.client.HTTPException as error:
+            raise ConnectionError(str(error)) from error
+        finally:
+            connection.close()
+
+    def stats(self, prefix: str) -> dict[str, int]:
+        """Counters and gauges whose name starts with ``prefix``."""
+        lines = self.admin(f"/stats?filter=^{prefix}&type=All").splitlines()
+        pairs = (line.rsplit(": ", 1) for line in lines)
+        return {name: int(value) for name, value in pairs if value.isdigit()}

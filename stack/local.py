@@ -1,0 +1,210 @@
+"""The whole local stack: Triton, the sidecar and Envoy, started in this order and ended in the other."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from stack import triton
+from stack.envoy import Envoy, EnvoySettings, Wire
+from stack.net import free_port
+from stack.paths import TOKENIZER, TRITON_VENV, socket_directory
+from stack.process import Process, StackError
+from stack.sidecar import Model, Sidecar, worker_sockets
+
+SMOLLM2 = Model("smollm2-135m", "smollm2", TOKENIZER)
+SCRIPTED = Model("scripted", "scripted", TOKENIZER)
+
+Progress = Callable[[str], None]
+
+
+class LocalStack:
+    """The real parts behind one URL, as a context manager.
+
+    Each part can be ended and started again by itself (``stack.sidecar.process.kill()``, ``stack.start_sidecar()``);
+    it keeps its ports and sockets. ``run_dir`` gets the rendered configurations and the logs.
+
+    ``triton_address`` (``host:port`` of gRPC) uses a Triton that already runs; ``sidecar_settings`` are further
+    top-level members of the sidecar's configuration.
+    """
+
+    triton: triton.Triton | None = None
+    sidecar: Sidecar
+    envoy: Envoy
+
+    def __init__(
+        self,
+        run_dir: Path,
+        *,
+        models: Sequence[Model] = (SMOLLM2,),
+        wire: Wire = "tunnel",
+        port: int | None = None,
+        workers: int = 2,
+        api_key: str = "b3os_sk_local",
+        triton_address: str | None = None,
+        sidecar_settings: Mapping[str, Any] | None = None,
+        progress: Progress = lambda message: None,
+    ) -> None:
+        self.run_dir = run_dir
+        self.models = models
+        self.wire: Wire = wire
+        self.port = port or free_port()
+        self.workers = workers
+        self.api_key = api_key
+        self._given_triton = triton_address
+        self._triton_ports: triton.Ports | None = None
+        self._sidecar_settings = sidecar_settings
+        self._progress = progress
+        self._sockets = socket_directory(run_dir)
+        self.url = f"http://127.0.0.1:{self.port}/v1/infer"
+        """The base URL for an SDK."""
+        self.access_log = run_dir / "access.log"
+        """Envoy's, one JSON object per line."""
+        self.scripted_events = run_dir / "scripted.jsonl"
+        """What the scripted model saw and did, a line each."""
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start all parts and wait until a real request through Envoy is answered.
+
+        Raises:
+            StackError: a part could not start, ended, or the request got no answer.
+        """
+        self.run_dir.mkdir(parents=True, exist_ok=True)
+        if self._given_triton is None:
+            self.start_triton()
+        self.start_sidecar()
+        self.start_envoy()
+        self._progress("Asking the model")
+        self.wait_until_answering()
+
+    def start_triton(self) -> None:
+        """Start Triton and wait until it is ready."""
+        self._progress("Starting Triton")
+        names = [model.triton_model for model in self.models]
+        self.triton = triton.start(
+            TRITON_VENV,
+            self.run_dir / "triton",
+            names,
+            ports=self._triton_ports,
+            log=self.run_dir / "triton.log",
+            tokenizer=TOKENIZER,
+            event_log=self.scripted_events,
+        )
+        self._triton_ports = self.triton.ports
+
+    def start_sidecar(self) -> None:
+        """Start the supervisor and wait until its workers are ready."""
+        self._progress("Starting the sidecar")
+        self.sidecar = Sidecar(
+            self.models, self.triton_address, self.workers, self._sockets, self.run_dir, self._sidecar_settings
+        )
+        self.sidecar.wait_ready()
+
+    def start_envoy(self) -> None:
+        """Start Envoy and wait until it listens."""
+        self._progress("Starting Envoy")
+        host, _, port = self.triton_address.rpartition(":")
+        settings = EnvoySettings(
+            port=self.port,
+            sockets=self._sockets,
+            worker_sockets=worker_sockets(self._sockets, self.workers),
+            triton_host=host,
+            triton_port=int(port),
+            api_keys={"local": self.api_key},
+            log_path=self.access_log,
+            wire=self.wire,
+        )
+        self.envoy = Envoy(settings, self.run_dir)
+        self.envoy.wait_ready()
+
+    @property
+    def triton_address(self) -> str:
+        """``host:port`` of Triton's gRPC service."""
+        if self._given_triton is not None:
+            return self._given_triton
+        assert self.triton is not None, "Triton starts first"
+        return f"127.0.0.1:{self.triton.grpc_port}"
+
+    def processes(self) -> list[Process]:
+        """The leading process of every part that was started here."""
+        parts = [getattr(self, name, None) for name in ("triton", "sidecar", "envoy")]
+        return [part.process for part in parts if part is not None]
+
+    def pids(self) -> dict[str, int | list[int] | None]:
+        """Process ids by part; ``triton`` is ``None`` where it was not started here."""
+        return {
+            "envoy": self.envoy.process.pid,
+            "supervisor": self.sidecar.process.pid,
+            "workers": self.sidecar.worker_pids(),
+            "triton": self.triton.pid if self.triton else None,
+        }
+
+    def check_alive(self) -> None:
+        """Look whether all parts still run.
+
+        Raises:
+            StackError: a part has ended; the message names it and quotes the end of its log.
+        """
+        for process in self.processes():
+            if not process.running():
+                raise StackError(f"{process.name} has ended. The end of its log:\n{process.log_tail()}")
+
+    def wait_until_answering(self, seconds: float = 60) -> None:
+        """Send real requests to the first model until one is answered.
+
+        Raises:
+            StackError: a part has ended, or none was answered in time; the message has the last answer.
+        """
+        model = self.models[0]
+        deadline = time.monotonic() + seconds
+        while (failure := self._ask(model)) is not None:
+            self.check_alive()
+            if time.monotonic() > deadline:
+                raise StackError(f"{model.name} did not answer within {seconds:.0f} s: {failure}")
+            time.sleep(0.2)
+
+    def stop(self) -> None:
+        """End all parts and everything they started."""
+        for name in ("envoy", "sidecar"):
+            if (part := getattr(self, name, None)) is not None:
+                part.process.stop()
+        if self.triton is not None:
+            self.triton.stop()
+        shutil.rmtree(self._sockets, ignore_errors=True)
+
+    def _ask(self, model: Model) -> str | None:
+        """Send one short request; says what went wrong, or ``None`` where the model answered."""
+        body = {"model": model.name, "input": "Hello", "max_output_tokens": 1}
+        request = urllib.request.Request(
+            f"{self.url}/responses",
+            json.dumps(body).encode(),
+            {"authorization": f"Bearer {self.api_key}", "content-type": "application/json"},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                json.load(answer)
+        except urllib.error.HTTPError as error:
+            return f"{error.code} {error.read().decode(errors='replace').strip()}"
+        except (OSError, ValueError) as error:
+            return str(error)
+        return None

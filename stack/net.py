@@ -1,0 +1,49 @@
+"""Small helpers for ports and Unix sockets."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import struct
+from pathlib import Path
+
+
+def free_port() -> int:
+    """A TCP port of 127.0.0.1 that nothing listens on now."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def port_in_use(port: int) -> bool:
+    """Whether something listens on the TCP port of 127.0.0.1."""
+    try:
+        # Envoy itself would share the port with another Envoy (SO_REUSEPORT), so that it never sees the clash.
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError:
+        return True
+    return False
+
+
+def peer_pid(path: Path) -> int | None:
+    """The process that listens on a Unix socket, or ``None`` where nothing does."""
+    with socket.socket(socket.AF_UNIX) as client:
+        try:
+            client.connect(str(path))
+        except OSError:
+            return None
+        pid, _uid, _gid = struct.unpack("3i", client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        return int(pid)
+
+
+class UnixHTTPConnection(http.client.HTTPConnection):
+    """HTTP/1.1 over a Unix socket."""
+
+    def __init__(self, path: Path, timeout: float = 5) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        """Connect to the socket."""
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self._path))

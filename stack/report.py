@@ -1,0 +1,66 @@
+"""What ``./dev`` prints: the steps on the way, and how to use the stack that runs."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.status import Status
+
+console = Console(highlight=False)
+
+
+class Steps:
+    """Shows the step at work, and each finished step with the time it took.
+
+    Call it with the name of the next step. On a terminal the step at work has a spinner.
+    """
+
+    def __init__(self) -> None:
+        self._status = Status("", console=console)
+        self._step: str | None = None
+        self._since = 0.0
+
+    def __enter__(self) -> Self:
+        if console.is_terminal:
+            self._status.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._status.stop()
+        if error is None:
+            self._finish()
+
+    def __call__(self, step: str) -> None:
+        """The step before is done; ``step`` begins."""
+        self._finish()
+        self._step, self._since = step, time.monotonic()
+        self._status.update(f"{step} …")
+
+    def _finish(self) -> None:
+        if self._step is not None:
+            console.print(f"[green]✓[/] {self._step} [dim]({time.monotonic() - self._since:.1f} s)[/]")
+        self._step = None
+
+
+def how_to_use(url: str, api_key: str, models: list[str]) -> str:
+    """The URL, the key, the models, a ``curl`` line and a Python snippet that work as they stand."""
+    return f"""
+  URL     {url}
+  Key     {api_key}
+  Models  {", ".join(models)}
+
+curl -N {url}/responses -H 'Authorization: Bearer {api_key}' -H 'Content-Type: application/json' \\
+  -d '{{"model": "{models[0]}", "input": "What is a sidecar?", "stream": true}}'
+
+.venv/bin/python - <<'END'
+from openai import OpenAI
+
+client = OpenAI(base_url="{url}", api_key="{api_key}")
+print(client.responses.create(model="{models[0]}", input="What is a sidecar?").output_text)
+END
+"""

@@ -1,0 +1,98 @@
+"""The sidecar of the local stack: writes its configuration and runs the supervisor with its workers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import grpc
+import yaml
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from stack.net import peer_pid
+from stack.process import Process
+
+_BINARY = Path(sys.executable).with_name("responses-sidecar")
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model as clients name it, and the Triton model behind it.
+
+    ``context_length`` is in tokens; ``settings`` are further members of the model's section in the configuration file.
+    """
+
+    name: str
+    triton_model: str
+    tokenizer: Path
+    context_length: int = 2048
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Sidecar:
+    """A running supervisor and its workers, each on a Unix socket of its own."""
+
+    def __init__(
+        self,
+        models: Sequence[Model],
+        triton_address: str,
+        workers: int,
+        sockets: Path,
+        run_dir: Path,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        """``settings`` are further top-level members of the configuration file."""
+        self.worker_sockets = worker_sockets(sockets, workers)
+        self.config = run_dir / "sidecar.yaml"
+        content = {
+            "node": "local",
+            "workers": workers,
+            "sockets": str(sockets),
+            "triton": {"address": triton_address},
+            "models": [
+                {
+                    "name": model.name,
+                    "triton_model": model.triton_model,
+                    "tokenizer": str(model.tokenizer),
+                    "context_length": model.context_length,
+                    **model.settings,
+                }
+                for model in models
+            ],
+            **(settings or {}),
+        }
+        self.config.write_text(yaml.safe_dump(content, sort_keys=False))
+        self.process = Process(
+            "The sidecar", [str(_BINARY), "serve", "--config", str(self.config)], run_dir / "sidecar.log"
+        )
+
+    def wait_ready(self, seconds: float = 60) -> None:
+        """Wait until every worker says SERVING.
+
+        Raises:
+            StackError: the supervisor ended or a worker was not ready in time.
+        """
+        self.process.wait_until(lambda: all(map(is_serving, self.worker_sockets)), seconds)
+
+    def worker_pids(self) -> list[int]:
+        """The process ids of the workers that listen now, in the order of their sockets."""
+        pids = map(peer_pid, self.worker_sockets)
+        return [pid for pid in pids if pid is not None]
+
+
+def worker_sockets(sockets: Path, workers: int) -> list[Path]:
+    """Where the workers listen."""
+    return [sockets / f"worker-{index}.sock" for index in range(workers)]
+
+
+def is_serving(socket: Path) -> bool:
+    """Whether the worker behind a socket reports SERVING by ``grpc.health.v1``."""
+    with grpc.insecure_channel(f"unix:{socket}") as channel:
+        try:
+            reply = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=2)
+        except grpc.RpcError:
+            return False
+    return bool(reply.status == health_pb2.HealthCheckResponse.SERVING)

@@ -1,0 +1,59 @@
+"""The real parts for the tests: each fixture starts what its name says, once, on ports and sockets of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import settings
+
+from stack.local import SCRIPTED, SMOLLM2, LocalStack
+from stack.paths import TOKENIZER, TRITON_VENV
+from stack.triton import Triton
+from stack.triton import start as start_triton
+
+# Time is measured in bench/, not asserted in tests.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
+
+
+@pytest.fixture(scope="session")
+def triton(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Triton]:
+    """A Triton with both models of ``triton/``. Tests must leave it running."""
+    run_dir = tmp_path_factory.mktemp("triton")
+    server = start_triton(
+        TRITON_VENV,
+        run_dir,
+        [SMOLLM2.triton_model, SCRIPTED.triton_model],
+        log=run_dir / "triton.log",
+        tokenizer=TOKENIZER,
+        event_log=run_dir / "events.log",
+    )
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def stack(triton: Triton, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
+    """Sidecar and Envoy on the tunnel wire, in front of ``triton``. Tests must leave all parts running."""
+    address = f"127.0.0.1:{triton.grpc_port}"
+    with LocalStack(tmp_path_factory.mktemp("stack"), models=[SMOLLM2, SCRIPTED], triton_address=address) as stack:
+        yield stack
+
+
+@pytest.fixture(scope="session")
+def direct_stack(triton: Triton, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
+    """Sidecar and Envoy on the direct wire, in front of ``triton``. Tests must leave all parts running."""
+    address = f"127.0.0.1:{triton.grpc_port}"
+    models = [SMOLLM2, SCRIPTED]
+    with LocalStack(
+        tmp_path_factory.mktemp("direct"), models=models, triton_address=address, wire="direct", workers=1
+    ) as stack:
+        yield stack
+
+
+@pytest.fixture
+def own_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
+    """A stack with the scripted model and a Triton of its own, for one test that may break its parts."""
+    with LocalStack(tmp_path_factory.mktemp("own"), models=[SCRIPTED]) as stack:
+        yield stack

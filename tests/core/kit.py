@@ -1,0 +1,158 @@
+"""An exchange to test with: a model that spells letters, and Triton's stream written by hand."""
+
+import json
+import struct
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tritonclient.grpc import service_pb2
+
+from sidecar.exchange.actions import Action, CallUpstream, Finish, Reject, SendBody, SendHead
+from sidecar.exchange.events import RequestComplete, UpstreamBytes, UpstreamEnd
+from sidecar.exchange.exchange import Exchange
+from sidecar.exchange.models import ModelCatalog, ServedModel
+from sidecar.prompts.renderer import Prompt
+from sidecar.surfaces import SURFACES
+from sidecar.surfaces.limits import RequestLimits
+from sidecar.surfaces.surface import Surface
+from sidecar.triton.contracts.token_level import TokenLevel
+from sidecar.triton.frames import TRAILERS_FLAG, GrpcStatus, frame
+
+END = 2
+INPUTS = frozenset({"input_ids", "input_lengths", "request_output_len", "streaming", "end_id", "seed", "temperature"})
+OK_TRAILERS = b"grpc-status:0\r\n"
+# Byte n of UTF-8 is the id n + 100.
+FIRST_BYTE = 100
+
+
+class ByteDetokenizer:
+    """Ids of single bytes back to whole characters."""
+
+    def __init__(self) -> None:
+        self.held = b""
+
+    def feed(self, ids: Sequence[int]) -> str:
+        self.held += bytes(token - FIRST_BYTE for token in ids)
+        for end in range(len(self.held), max(-1, len(self.held) - 4), -1):
+            try:
+                text = self.held[:end].decode()
+            except UnicodeDecodeError:
+                continue
+            self.held = self.held[end:]
+            return text
+        return ""
+
+    def end(self) -> str:
+        held, self.held = self.held, b""
+        return held.decode(errors="replace")
+
+
+class ByteRenderer:
+    """Renders every request to the same number of prompt ids."""
+
+    end_ids = (END,)
+
+    def __init__(self, prompt_tokens: int) -> None:
+        self.prompt_tokens = prompt_tokens
+
+    def render(self, request: object, *, now: object) -> Prompt:
+        return Prompt(ids=[7] * self.prompt_tokens, text="", thinking=False)
+
+    def detokenizer(self) -> ByteDetokenizer:
+        return ByteDetokenizer()
+
+
+def model(prompt_tokens: int = 5, **changes: Any) -> ServedModel:
+    values: dict[str, Any] = {
+        "name": "letters",
+        "triton_model": "tensorrt_llm",
+        "context_length": 100,
+        "limits": RequestLimits(max_request_bytes=1000),
+        "stop": (),
+        "first_token_timeout": 10.0,
+        "token_timeout": 5.0,
+        "renderer": ByteRenderer(prompt_tokens),
+        "contract": TokenLevel(INPUTS, batched=True, tokens_per_block=0),
+    }
+    return ServedModel(**{**values, **changes})
+
+
+def exchange(served: ServedModel | None = None, surface: Surface = SURFACES["node"]) -> Exchange:
+    return Exchange(surface, ModelCatalog([served or model()]), node="n1", entropy=bytes(range(18)), keep_alive=3.0)
+
+
+def request(head_at: float = 100.0, **body: Any) -> RequestComplete:
+    headers = {"content-type": "application/json", "x-request-id": "r-1", "cookie": "secret"}
+    whole = {"model": "letters", "input": "hi", **body}
+    return RequestComplete(headers, json.dumps(whole).encode(), head_at, 1_800_000_000.5)
+
+
+def response(ids: Iterable[int], final: bool = False) -> bytes:
+    """One frame of Triton's stream that holds ``ids``."""
+    message = service_pb2.ModelStreamInferResponse()
+    ids = list(ids)
+    if ids:
+        message.infer_response.outputs.add(name="output_ids", datatype="INT32", shape=[1, 1, len(ids)])
+        message.infer_response.raw_output_contents.append(struct.pack(f"<{len(ids)}i", *ids))
+    message.infer_response.parameters["triton_final_response"].bool_param = final
+    return frame(message.SerializeToString())
+
+
+def text(piece: str) -> bytes:
+    """One frame that holds the ids of ``piece``."""
+    return response(byte + FIRST_BYTE for byte in piece.encode())
+
+
+def failure(words: str) -> bytes:
+    """One frame in which Triton reports a failure."""
+    return frame(service_pb2.ModelStreamInferResponse(error_message=words).SerializeToString())
+
+
+def trailers(payload: bytes = OK_TRAILERS) -> bytes:
+    """The gRPC-Web trailers frame."""
+    return bytes([TRAILERS_FLAG]) + frame(payload)[1:]
+
+
+def final() -> bytes:
+    """The frames that end a generation well."""
+    return response([], final=True) + trailers()
+
+
+def whole_end(at: float = 102.0) -> UpstreamEnd:
+    return UpstreamEnd(True, 200, None, at)
+
+
+def broken_end(at: float = 102.0, http_status: int | None = 200, grpc: GrpcStatus | None = None) -> UpstreamEnd:
+    return UpstreamEnd(False, http_status, grpc, at)
+
+
+def play(
+    pieces: Iterable[bytes], end: UpstreamEnd | None = None, of: Exchange | None = None, **body: Any
+) -> tuple[Exchange, list[Action]]:
+    """Run an exchange over Triton's bytes; the actions after the upstream call."""
+    played = of or exchange()
+    (call,) = played.handle(request(**body))
+    assert isinstance(call, CallUpstream), call
+    actions = [action for piece in pieces for action in played.handle(UpstreamBytes(piece, 101.0))]
+    return played, actions + played.handle(end or whole_end())
+
+
+def sent(actions: Iterable[Action]) -> bytes:
+    """The body bytes in ``actions``."""
+    return b"".join(action.data for action in actions if isinstance(action, SendBody))
+
+
+def shape(actions: Iterable[Action]) -> list[str]:
+    """The names of the actions, runs of body bytes as one."""
+    names = [type(action).__name__ for action in actions]
+    return [name for at, name in enumerate(names) if not (at and name == names[at - 1] == SendBody.__name__)]
+
+
+def rejection(actions: Sequence[Action]) -> Reject:
+    """The one rejection that ``actions`` are."""
+    (only,) = actions
+    assert isinstance(only, Reject), only
+    return only
+
+
+WHOLE_ANSWER = [SendHead.__name__, SendBody.__name__, Finish.__name__]

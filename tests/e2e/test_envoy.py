@@ -1,0 +1,157 @@
+"""Envoy's own behaviour: what clients get when a request never reaches the sidecar, or the sidecar is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from sidecar.responses.errors import CODES
+from stack.envoy import Envoy, EnvoySettings, Wire, render, validate
+from stack.local import LocalStack
+from stack.net import free_port
+from stack.paths import socket_directory
+from stack.sidecar import worker_sockets
+from tests.e2e.raw_http import Reply, exchange, request
+
+pytestmark = pytest.mark.e2e
+
+PATH = "/v1/infer/responses"
+KEY = "b3os_sk_test"
+
+
+def settings(run_dir: Path, wire: Wire) -> EnvoySettings:
+    sockets = socket_directory(run_dir)
+    return EnvoySettings(
+        port=free_port(),
+        sockets=sockets,
+        worker_sockets=worker_sockets(sockets, 2),
+        triton_host="127.0.0.1",
+        triton_port=free_port(),
+        api_keys={"test": KEY},
+        log_path=run_dir / "access.log",
+        wire=wire,
+    )
+
+
+@pytest.fixture(scope="module", params=["tunnel", "direct"])
+def lone_envoy(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Envoy]:
+    """Envoy without a sidecar and without a Triton."""
+    run_dir = tmp_path_factory.mktemp("envoy")
+    envoy = Envoy(settings(run_dir, request.param), run_dir)
+    envoy.wait_ready()
+    yield envoy
+    envoy.process.stop()
+
+
+def ask(envoy: Envoy, *pieces: bytes) -> Reply:
+    return exchange(envoy.settings.port, pieces)
+
+
+@pytest.mark.parametrize("wire", ["tunnel", "direct"])
+def test_envoy_accepts_the_configuration(wire: Wire, tmp_path: Path) -> None:
+    config = tmp_path / "envoy.yaml"
+    config.write_text(render(settings(tmp_path, wire)))
+    validate(config)
+
+
+@pytest.mark.parametrize("wire", ["tunnel", "direct"])
+def test_every_breaker_is_raised_and_every_cluster_notices_health_at_once(wire: Wire, tmp_path: Path) -> None:
+    for cluster in yaml.safe_load(render(settings(tmp_path, wire)))["static_resources"]["clusters"]:
+        (threshold,) = cluster["circuit_breakers"]["thresholds"]
+        assert min(threshold.values()) >= 1000, cluster["name"]
+        if "health_checks" in cluster:
+            lb = cluster["common_lb_config"]
+            assert lb == {"update_merge_window": "0s", "healthy_panic_threshold": {"value": 0}}, cluster["name"]
+
+
+ERRORS = {
+    "no key": (request("POST", PATH, body=b"{}"), 401, "unauthorized"),
+    "wrong key": (request("POST", PATH, key="b3os_sk_other", body=b"{}"), 401, "unauthorized"),
+    "no key, unknown path": (request("GET", "/v1/models"), 401, "unauthorized"),
+    "unknown path": (request("GET", "/v1/models", key=KEY), 404, "not_found"),
+    "path with a tail": (request("POST", f"{PATH}/x", key=KEY, body=b"{}"), 404, "not_found"),
+    "GET": (request("GET", PATH, key=KEY), 405, "method_not_allowed"),
+    "DELETE": (request("DELETE", PATH, key=KEY), 405, "method_not_allowed"),
+    "too long by its Content-Length": (
+        request("POST", PATH, key=KEY, headers=["Content-Length: 10485761"]),
+        413,
+        "payload_too_large",
+    ),
+    "upgrade": (
+        request("POST", PATH, key=KEY, headers=["Connection: upgrade", "Upgrade: websocket"]),
+        403,
+        "forbidden",
+    ),
+    "no HTTP": (b"nonsense\r\n\r\n", 400, "invalid_request"),
+    "no host": (f"POST {PATH} HTTP/1.1\r\n\r\n".encode(), 400, "invalid_request"),
+    "two lengths": (
+        request("POST", PATH, key=KEY, headers=["Content-Length: 2", "Content-Length: 3"], body=b"{}"),
+        400,
+        "invalid_request",
+    ),
+    "huge header": (request("POST", PATH, key=KEY, headers=["X-Filler: " + "x" * 100_000]), 431, "invalid_request"),
+    "no sidecar": (request("POST", PATH, key=KEY, body=b"{}"), 503, "node_unavailable"),
+}
+
+
+@pytest.mark.parametrize(("sent", "status", "code"), ERRORS.values(), ids=ERRORS)
+def test_errors_of_envoy_have_the_shape_of_the_api(lone_envoy: Envoy, sent: bytes, status: int, code: str) -> None:
+    reply = ask(lone_envoy, sent)
+    error = reply.error()
+    assert (reply.status, error["code"], error["type"], error["param"]) == (status, code, CODES[code].type, None)
+    advice = CODES[code].retry_after
+    assert reply.headers.get("retry-after") == (None if advice is None else str(advice))
+
+
+def test_a_wrong_method_is_told_the_right_one(lone_envoy: Envoy) -> None:
+    assert ask(lone_envoy, request("GET", PATH, key=KEY)).headers["allow"] == "POST"
+
+
+def test_a_body_that_is_too_long_is_told_the_limit(lone_envoy: Envoy) -> None:
+    reply = ask(lone_envoy, request("POST", PATH, key=KEY, headers=["Content-Length: 99999999"]))
+    assert "10485760" in reply.error()["message"]
+
+
+def test_health_needs_no_key(lone_envoy: Envoy) -> None:
+    reply = ask(lone_envoy, request("GET", "/healthz"))
+    assert (reply.status, reply.body) == (200, b"ok")
+    assert reply.headers["x-request-id"]
+
+
+def test_a_request_id_of_the_client_is_replaced(lone_envoy: Envoy) -> None:
+    sent = request("GET", "/healthz", headers=["X-Request-Id: mine"])
+    assert ask(lone_envoy, sent).headers["x-request-id"] != "mine"
+
+
+def test_a_connection_outlives_an_error(lone_envoy: Envoy) -> None:
+    twice = request("GET", "/v1/models", key=KEY) + request("GET", "/healthz", headers=["Connection: close"])
+    assert ask(lone_envoy, twice).status == 404
+    assert lone_envoy.stats("http.ingress.downstream_rq_active") == {"http.ingress.downstream_rq_active": 0}
+
+
+def test_a_body_of_unknown_length_is_refused_once_it_is_too_long(stack: LocalStack) -> None:
+    head = request(
+        "POST", PATH, key=stack.api_key, headers=["Transfer-Encoding: chunked", "Content-Type: application/json"]
+    )
+    chunk = b"100000\r\n" + b" " * 0x100000 + b"\r\n"
+    reply = exchange(stack.port, [head, *[chunk] * 11, b"0\r\n\r\n"])
+    assert (reply.status, reply.error()["code"]) == (413, "payload_too_large")
+
+
+def test_no_key_is_401_whether_the_sidecar_runs_or_not(own_stack: LocalStack) -> None:
+    sent = request("POST", PATH, body=b"{}")
+    assert exchange(own_stack.port, [sent]).status == 401
+    own_stack.sidecar.process.kill()
+    reply = exchange(own_stack.port, [sent])
+    assert (reply.status, reply.error()["code"]) == (401, "unauthorized")
+    reply = exchange(own_stack.port, [request("POST", PATH, key=own_stack.api_key, body=b"{}")])
+    assert (reply.status, reply.error()["code"]) == (503, "node_unavailable")
+
+
+def test_the_stack_answers_again_when_the_sidecar_is_back(own_stack: LocalStack) -> None:
+    own_stack.sidecar.process.kill()
+    own_stack.start_sidecar()
+    own_stack.wait_until_answering()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from stack.triton import Triton
+from stack.triton import start as start_triton
 
 from stack.local import SCRIPTED, SMOLLM2, LocalStack
 from stack.paths import TRITON_VENV
-from stack.triton import Triton
-from stack.triton import start as start_triton
 
 
 @pytest.fixture(scope="session")

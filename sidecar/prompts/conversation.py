@@ -23,6 +23,9 @@ from sidecar.responses.request import ResponsesRequest
 LATE_SYSTEM_MARK = "[system]\n"
 """How a user turn begins that carries a system message which the template does not take where it stands."""
 
+NO_ANSWER = "…"
+"""What the assistant says where the client sent no answer and the template insists on one."""
+
 
 def to_turns(request: ResponsesRequest, features: TemplateFeatures) -> list[Turn]:
     """The conversation of ``request``, whose calls and outputs are paired, as turns that ``features`` allow.
@@ -38,7 +41,9 @@ def to_turns(request: ResponsesRequest, features: TemplateFeatures) -> list[Turn
     if not features.late_system:
         turns = [_as_user(turn) if turn["role"] == "system" else turn for turn in turns]
     turns = _with_system_text("\n\n".join(leading), turns, features)
-    return turns if features.consecutive_users else _merge_user_turns(turns)
+    if not features.consecutive_users:
+        turns = _merge_user_turns(turns)
+    return turns if features.user_after_tool else _with_answers(turns)
 
 
 def to_tools(request: ResponsesRequest) -> list[dict[str, Any]]:
@@ -109,9 +114,12 @@ class _ItemReader:
         turn: Turn = {"role": "assistant", "content": "\n\n".join(text for text in ended.texts if text)}
         if ended.reasoning:
             turn["reasoning_content"] = "\n\n".join(ended.reasoning)
-        self._turns.append(turn)
-        if ended.calls:
-            self._add_calls(turn, ended.calls)
+        together = self._features.parallel_calls or not self._features.tools
+        for calls in [ended.calls] if together else [[call] for call in ended.calls] or [[]]:
+            self._turns.append(turn)
+            if calls:
+                self._add_calls(turn, calls)
+            turn = {"role": "assistant", "content": ""}
 
     def _add_calls(self, turn: Turn, calls: Sequence[FunctionCall]) -> None:
         turn["tool_calls"] = []
@@ -211,6 +219,16 @@ def _merge_user_turns(turns: Sequence[Turn]) -> list[Turn]:
         else:
             merged.append(turn)
     return merged
+
+
+def _with_answers(turns: Sequence[Turn]) -> list[Turn]:
+    """The same turns, with an assistant turn between a tool turn and a user turn."""
+    answered: list[Turn] = []
+    for turn in turns:
+        if answered and turn["role"] == "user" and answered[-1]["role"] == "tool":
+            answered.append({"role": "assistant", "content": NO_ANSWER})
+        answered.append(turn)
+    return answered
 
 
 def _joined(first: str | list[dict[str, Any]], second: str | list[dict[str, Any]]) -> str | list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Token ids to text, piece by piece, never half a character.
 
 Byte-level vocabularies, which nearly all current models have, need no decoder: each token is a fixed run of bytes, and
-an incremental UTF-8 decoder joins the runs. Other vocabularies go through the tokenizer's own stream decoder.
+an incremental UTF-8 decoder joins the runs. Other vocabularies go through the tokenizer's own decoder.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import tokenizers
-from tokenizers.decoders import DecodeStream
+
+_BYTES_OF_A_CHARACTER = 4
 
 ByteTable = Mapping[int, bytes]
 """The bytes of each token id; special tokens have none."""
@@ -44,21 +45,40 @@ class ByteLevelDetokenizer:
         return ""
 
 
-class StreamDetokenizer:
-    """The tokenizer's own incremental decoder, for every other kind of vocabulary."""
+class WindowDetokenizer:
+    """For every other kind of vocabulary: decodes each id together with those before it, as far as they matter.
+
+    The library's own ``DecodeStream`` does the same, but fails for good on byte sequences that are not UTF-8, which a
+    model may well generate.
+    """
 
     def __init__(self, tokenizer: tokenizers.Tokenizer) -> None:
-        self._tokenizer = tokenizer
-        self._stream = DecodeStream(skip_special_tokens=True)
+        self._decode = tokenizer.decode
+        # Ids whose text is out: the decoder treats what follows them otherwise than the start of a text.
+        self._context: list[int] = []
+        self._context_text = ""
+        self._pending: list[int] = []
 
     def feed(self, ids: Sequence[int]) -> str:
-        """Decodes a short window of the latest ids for each id."""
-        step, tokenizer = self._stream.step, self._tokenizer
-        return "".join([step(tokenizer, token_id) or "" for token_id in ids])
+        """Decodes a few ids for each id, whatever came before."""
+        return "".join([self._feed_one(token_id) for token_id in ids if token_id >= 0])
 
     def end(self) -> str:
-        """Nothing: the stream holds back unfinished characters only."""
-        return ""
+        """The text of ids that wait for more, without the unfinished character that made them wait."""
+        return self._text_of_pending().rstrip("\ufffd")
+
+    def _feed_one(self, token_id: int) -> str:
+        self._pending.append(token_id)
+        text = self._text_of_pending()
+        if text.endswith("\ufffd") and len(self._pending) < _BYTES_OF_A_CHARACTER:
+            return ""
+        if text:
+            self._context, self._context_text = self._pending, self._decode(self._pending)
+        self._pending = []
+        return text
+
+    def _text_of_pending(self) -> str:
+        return self._decode(self._context + self._pending)[len(self._context_text) :]
 
 
 def byte_table(tokenizer: tokenizers.Tokenizer) -> ByteTable | None:

@@ -21,6 +21,7 @@ _ANSWER: Turn = {"role": "assistant", "content": "probe-answer"}
 _IMAGE: Turn = {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "probe-user"}]}
 _TEXT_PART: Turn = {"role": "user", "content": [{"type": "text", "text": "probe-user"}]}
 _CALL_ID = "probe0001"
+_SECOND_CALL_ID = "probe0002"
 _OBJECT: Any = {"probe_argument": "probe-value"}
 _TEXT: Any = '{"probe_argument": "probe-value"}'
 _TOOL: dict[str, Any] = {
@@ -51,6 +52,10 @@ class TemplateFeatures:
     """A call's arguments as an object (preferred)."""
     argument_text: bool
     """A call's arguments as JSON text."""
+    parallel_calls: bool
+    """Several calls in one assistant turn."""
+    user_after_tool: bool
+    """A user turn after a tool turn, without an answer between them."""
     any_call_id: bool
     """Call ids of any form; some templates insist on nine letters and digits."""
     reasoning: bool
@@ -58,15 +63,19 @@ class TemplateFeatures:
     images: bool
     """User content as a list of text and image parts."""
     thinking_switch: bool
-    """The variable ``enable_thinking``."""
+    """A variable that turns reasoning on and off."""
 
 
 def detect_features(template: ChatTemplate) -> TemplateFeatures:
-    """Probe a template; some fifteen short renders."""
+    """Probe a template; some twenty short renders. Raises :class:`ValueError` when it cannot show one user turn."""
+    if not _shows(template, [_USER], "probe-user"):
+        raise ValueError("the chat template does not render a lone user turn")
     argument_objects = _takes_call(template, _OBJECT)
     argument_text = _takes_call(template, _TEXT)
     arguments = _OBJECT if argument_objects else _TEXT
-    reasoning_call = _call(arguments) | {"reasoning_content": "probe-reasoning"}
+    calls = _call(arguments)
+    both_calls = calls | {"tool_calls": calls["tool_calls"] + _call(arguments, _SECOND_CALL_ID)["tool_calls"]}
+    reasoning_call = calls | {"reasoning_content": "probe-reasoning"}
     reasoning_answer = _ANSWER | {"reasoning_content": "probe-reasoning"}
     return TemplateFeatures(
         system=_shows(template, [_SYSTEM, _USER], "probe-system", "probe-user"),
@@ -77,11 +86,13 @@ def detect_features(template: ChatTemplate) -> TemplateFeatures:
         tools=(argument_objects or argument_text) and _shows(template, [_USER], "probe_tool", tools=[_TOOL]),
         argument_objects=argument_objects,
         argument_text=argument_text,
+        parallel_calls=_shows(template, [_USER, both_calls, _result(), _result(_SECOND_CALL_ID)], "probe-result"),
+        user_after_tool=_shows(template, [_USER, calls, _result(), _SECOND], "probe-result", "probe-second"),
         any_call_id=_takes_call(template, arguments, call_id="call_probe-0001"),
         reasoning=_shows(template, [_USER, reasoning_call, _result()], "probe-reasoning")
         or _shows(template, [_USER, reasoning_answer], "probe-reasoning"),
         images=_takes_images(template),
-        thinking_switch=template.mentions("enable_thinking"),
+        thinking_switch=template.has_thinking_switch,
     )
 
 
@@ -105,7 +116,8 @@ def _takes_call(template: ChatTemplate, arguments: Any, call_id: str = _CALL_ID)
 def _takes_images(template: ChatTemplate) -> bool:
     with_image = _render(template, [_IMAGE])
     without = _render(template, [_TEXT_PART])
-    return "probe-user" in with_image and "'type'" not in with_image and with_image != without
+    written_out = "'type'" in with_image or '"type"' in with_image
+    return "probe-user" in with_image and with_image != without and not written_out
 
 
 def _shows(template: ChatTemplate, turns: list[Turn], *words: str, tools: list[dict[str, Any]] | None = None) -> bool:

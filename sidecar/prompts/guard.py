@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from typing import Any
 
 CUT = "\ufdd0"
-"""U+FDD0, a noncharacter, which Unicode keeps for use inside programs. One that a client sends cuts too, and is lost."""
+"""U+FDD0, a noncharacter, kept by Unicode for use inside programs. One that a client sends cuts too, and is lost."""
 
 
 class MarkerGuard:

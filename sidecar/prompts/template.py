@@ -21,6 +21,10 @@ Turn = dict[str, Any]
 """One message as chat templates know it: ``role``, ``content``, and for tools ``tool_calls`` or ``tool_call_id``."""
 
 
+_THINKING_SWITCHES = ("enable_thinking", "thinking")
+"""The variables by which templates of different makers learn whether to open a reasoning phase."""
+
+
 class TemplateFailure(Exception):
     """The template could not be rendered with these turns: it raised an exception of its own, or hit an error."""
 
@@ -35,9 +39,10 @@ class ChatTemplate:
         self._template = _ENVIRONMENT.from_string(source)
         self._constants = {"bos_token": bos_token, "eos_token": eos_token, "add_generation_prompt": True}
 
-    def mentions(self, variable: str) -> bool:
-        """Whether the template reads a variable of this name."""
-        return variable in self._variables
+    @property
+    def has_thinking_switch(self) -> bool:
+        """Whether the template reads a variable that turns reasoning on and off."""
+        return not self._variables.isdisjoint(_THINKING_SWITCHES)
 
     def render(
         self,
@@ -49,12 +54,12 @@ class ChatTemplate:
     ) -> str:
         """The prompt, up to where the assistant's next turn begins.
 
-        ``tools`` have the shape of chat completions. ``enable_thinking`` is passed on unless ``None``. Raises
-        :class:`TemplateFailure` whatever goes wrong inside the template.
+        ``tools`` have the shape of chat completions. ``enable_thinking`` is passed on unless ``None``.
+        Raises :class:`TemplateFailure` whatever goes wrong inside the template.
         """
         variables = self._constants | {"messages": turns, "tools": list(tools) or None, "strftime_now": now.strftime}
         if enable_thinking is not None:
-            variables["enable_thinking"] = enable_thinking
+            variables |= dict.fromkeys(_THINKING_SWITCHES, enable_thinking)
         try:
             return self._template.render(variables)
         except Exception as error:

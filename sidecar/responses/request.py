@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, FailFast, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, FailFast, Field, model_validator
 
 from sidecar.responses.items import Input
 from sidecar.responses.text_format import TextSettings
@@ -42,14 +42,22 @@ class StreamOptions(ClosedModel):
     include_obfuscation: bool | None = None
 
 
-def _metadata_within_limits(metadata: dict[str, str]) -> dict[str, str]:
-    if len(metadata) > 16:
+def _few_pairs(metadata: Any) -> Any:
+    if isinstance(metadata, dict) and len(metadata) > 16:
         raise fault(f"'metadata' holds {len(metadata)} pairs; at most 16 are accepted.")
+    return metadata
+
+
+def _short_pairs(metadata: dict[str, str]) -> dict[str, str]:
     if any(len(key) > 64 for key in metadata):
         raise fault("A key of 'metadata' is longer than 64 characters.")
     if any(len(value) > 512 for value in metadata.values()):
         raise fault("A value of 'metadata' is longer than 512 characters.")
     return metadata
+
+
+Metadata = Annotated[dict[str, str], BeforeValidator(_few_pairs), AfterValidator(_short_pairs)]
+"""At most 16 pairs; keys of at most 64 characters, values of at most 512."""
 
 
 class ResponsesRequest(WireModel):
@@ -68,7 +76,7 @@ class ResponsesRequest(WireModel):
     tools: Annotated[list[Tool], FailFast()] = Field(default_factory=list)
     tool_choice: ToolChoice = "auto"
     parallel_tool_calls: bool = True
-    metadata: Annotated[dict[str, str], AfterValidator(_metadata_within_limits)] = Field(default_factory=dict)
+    metadata: Metadata = Field(default_factory=dict)
     text: TextSettings = TextSettings()
     reasoning: ReasoningSettings = ReasoningSettings()
     include: Annotated[list[Include], FailFast()] = Field(default_factory=list)

@@ -53,8 +53,6 @@ def to_api_error(error: ValidationError) -> ApiError:
         return ApiError(context["code"], context["message"], path + joint + member or None)
     if kind == "missing":
         return _invalid(f"Missing required parameter: '{path}'.", path)
-    if kind == "extra_forbidden":
-        return ApiError("unsupported_parameter", f"Unknown parameter: '{path}'.", path)
     if kind == "literal_error":
         return _not_in_enum(first, path)
     if kind == "union_tag_not_found":

@@ -8,6 +8,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic_core import PydanticCustomError
 
+from sidecar.responses.wording import shown
+
 
 class WireModel(BaseModel):
     """An object of a request. Unknown members are ignored, since clients send back what servers once added.
@@ -28,7 +30,15 @@ class WireModel(BaseModel):
 class ClosedModel(WireModel):
     """An object of settings, where an unknown member is a setting that would silently have no effect: it is refused."""
 
-    model_config = ConfigDict(extra="forbid")
+    @model_validator(mode="before")
+    @classmethod
+    def _no_unknown_members(cls, value: Any) -> Any:
+        # Not pydantic's own "forbid", which would gather an error for each of a million members.
+        known = {field.alias or name for name, field in cls.model_fields.items()}
+        for name, member in value.items() if isinstance(value, dict) else ():
+            if name not in known and member is not None:
+                raise fault(f"Unknown parameter: '{shown(name)}'.", member=shown(name), code="unsupported_parameter")
+        return value
 
 
 def fault(message: str, *, member: str = "", code: str = "invalid_request") -> PydanticCustomError:

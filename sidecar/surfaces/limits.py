@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sidecar.responses.errors import ApiError
-from sidecar.responses.items import FunctionCallOutput, InputMessage
-from sidecar.responses.parts import InputImage
+from sidecar.responses.items import FunctionCallOutput, InputMessage, Item
+from sidecar.responses.parts import InputImage, InputPart
 from sidecar.responses.request import ResponsesRequest
 
 
@@ -36,14 +37,10 @@ def _check_count(noun: str, count: int, limit: int, param: str) -> None:
 
 
 def _count_images(request: ResponsesRequest) -> int:
-    return sum(
-        isinstance(part, InputImage)
-        for item in request.input
-        for part in (
-            item.content
-            if isinstance(item, InputMessage)
-            else item.output
-            if isinstance(item, FunctionCallOutput)
-            else ()
-        )
-    )
+    return sum(isinstance(part, InputImage) for item in request.input for part in _input_parts(item))
+
+
+def _input_parts(item: Item) -> Sequence[InputPart]:
+    if isinstance(item, InputMessage):
+        return item.content
+    return item.output if isinstance(item, FunctionCallOutput) else ()

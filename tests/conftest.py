@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from stack.triton import Triton
-from stack.triton import start as start_triton
 
 from stack.local import SCRIPTED, SMOLLM2, LocalStack
-from stack.paths import TRITON_VENV
+from stack.paths import TOKENIZER, TRITON_VENV
+from stack.triton import Triton
+from stack.triton import start as start_triton
 
 
 @pytest.fixture(scope="session")
 def triton(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Triton]:
     """A Triton with both models of ``triton/``. Tests must leave it running."""
-    server = start_triton(TRITON_VENV, tmp_path_factory.mktemp("triton"), [SMOLLM2.triton_model, SCRIPTED.triton_model])
+    run_dir = tmp_path_factory.mktemp("triton")
+    server = start_triton(
+        TRITON_VENV,
+        run_dir,
+        [SMOLLM2.triton_model, SCRIPTED.triton_model],
+        log=run_dir / "triton.log",
+        tokenizer=TOKENIZER,
+        event_log=run_dir / "events.log",
+    )
     yield server
     server.stop()
 
@@ -25,6 +33,17 @@ def stack(triton: Triton, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     """Sidecar and Envoy on the tunnel wire, in front of ``triton``. Tests must leave all parts running."""
     address = f"127.0.0.1:{triton.grpc_port}"
     with LocalStack(tmp_path_factory.mktemp("stack"), models=[SMOLLM2, SCRIPTED], triton_address=address) as stack:
+        yield stack
+
+
+@pytest.fixture(scope="session")
+def direct_stack(triton: Triton, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
+    """Sidecar and Envoy on the direct wire, in front of ``triton``. Tests must leave all parts running."""
+    address = f"127.0.0.1:{triton.grpc_port}"
+    models = [SMOLLM2, SCRIPTED]
+    with LocalStack(
+        tmp_path_factory.mktemp("direct"), models=models, triton_address=address, wire="direct", workers=1
+    ) as stack:
         yield stack
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from raw_http import Reply, exchange, request
+from tests.e2e.raw_http import Reply, exchange, request
 
 from sidecar.responses.errors import CODES
 from stack.envoy import Envoy, EnvoySettings, Wire, render, validate

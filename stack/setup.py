@@ -15,6 +15,7 @@ from stack.process import StackError
 Progress = Callable[[str], None]
 
 NODE_TESTS = ROOT / "tests" / "e2e" / "node"
+NODE = Path(sys.executable).with_name("node")
 NPM = Path(sys.executable).with_name("npm")
 
 

@@ -191,7 +191,9 @@ class _Installation:
         version = found[0].parent.name.removeprefix("python")
         installation = cls(venv.resolve() / "bin" / "python", version, found[0])
         if not installation.stub.exists():
-            raise StackError(f"Triton's Python backend has no build for Python {version}; use Python 3.11, 3.12 or 3.13.")
+            raise StackError(
+                f"Triton's Python backend has no build for Python {version}; use Python 3.11, 3.12 or 3.13."
+            )
         return installation
 
     @property

@@ -39,9 +39,7 @@ class Slots:
         """
         with self._changed:
             if len(self._waiting) >= self._queue_limit + self._free:
-                raise QueueFull(
-                    f"Maximum queue size of {self._queue_limit} has been reached, please try again later"
-                )
+                raise QueueFull(f"Maximum queue size of {self._queue_limit} has been reached, please try again later")
             self._waiting.append((generation, parameters))
             self._changed.notify_all()
 

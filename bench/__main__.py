@@ -25,11 +25,11 @@ TTFT = 0.05
 RAMP = 1.0
 """Seconds over which paced streams start."""
 ROUNDS = 3
-LIMIT = 15.0
+LIMIT = 8.0
 """Seconds after which a run is cut off."""
 
 
-def paced(streams: int, seconds: float = 5.0) -> Load:
+def paced(streams: int, seconds: float = 4.0) -> Load:
     """Every stream one request whose tokens come in cadence for ``seconds``."""
     steady = (RAMP + TTFT + 0.5, TTFT + seconds - 1 / RATE)
     return Load(streams, requests=streams, tokens=int(seconds * RATE), ramp=RAMP, limit=LIMIT, steady=steady)

@@ -46,11 +46,11 @@ class LimitsConfig(_Section):
 class ModelConfig(_Section):
     """One served model.
 
-    ``name`` is what clients ask for, ``aliases`` are further names for it, ``triton_model`` what Triton calls it, ``tokenizer`` a Hugging Face tokenizer
-    directory with its chat template, ``context_length`` the tokens of prompt and answer together. ``stop`` are strings
-    that end an answer. ``late_system`` is what becomes of a system message inside the conversation where the template
-    takes none there: ``user`` makes it a user turn that starts with ``[system]``, ``leading`` moves it to the system
-    message at the start. Timeouts are seconds of silence.
+    ``name`` is what clients ask for, ``aliases`` are further names for it, ``triton_model`` is what Triton calls it,
+    ``tokenizer`` a Hugging Face tokenizer directory with its chat template, ``context_length`` the tokens of prompt and
+    answer together. ``stop`` are strings that end an answer. ``late_system`` is what becomes of a system message inside
+    the conversation where the template takes none there: ``user`` makes it a user turn that starts with ``[system]``,
+    ``leading`` moves it to the system message at the start. Timeouts are seconds of silence.
     """
 
     name: _ModelName

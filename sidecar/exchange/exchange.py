@@ -12,8 +12,9 @@ States::
     WAITING --RequestComplete--> CALLING --first generated token--> ANSWERING --> DONE
        \\______ Reply _____________/ \\_____ Reply _____/   \\____ error event ___/
 
-What a request is for comes first: all but a new response is answered at once, with a ``Reply``. A streamed answer's head is held until the first generated token, a non-streamed one's until the last: a failure before
-that is a plain HTTP error. After it, a stream ends with one ``error`` event.
+What a request is for comes first: all but a new response is answered at once, with a ``Reply``. A streamed answer's head
+is held until the first generated token, a non-streamed one's until the last: a failure before that is a plain HTTP
+error. After it, a stream ends with one ``error`` event.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ from sidecar.exchange.resources import answer_at_once
 from sidecar.exchange.upstream import UpstreamReader
 from sidecar.output.stops import StopStrings
 from sidecar.responses.errors import ApiError
-from sidecar.responses.events import EventWriter, Json, json_bytes
+from sidecar.responses.events import EventWriter, json_bytes
+from sidecar.responses.open_items import Json
 from sidecar.responses.reply import Reply
 from sidecar.responses.usage import Usage
 from sidecar.surfaces.endpoints import Operation

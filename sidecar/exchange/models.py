@@ -44,7 +44,7 @@ class ModelCatalog:
         return iter(self._models)
 
     def names(self) -> Iterable[str]:
-        """Every name that clients may ask for, in the order of the configuration, each model's aliases after its name."""
+        """Every name that clients may ask for: the models in order, each one's aliases after its name."""
         return self._by_name
 
     def find(self, name: str) -> ServedModel:

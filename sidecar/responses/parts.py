@@ -8,7 +8,6 @@ from pydantic import BeforeValidator, Discriminator, FailFast, Field, Tag, model
 
 from sidecar.responses.wire import WireModel, fault, text_as_parts, type_tag
 
-
 _URL_SCHEMES = "^([Dd][Aa][Tt][Aa]:|[Hh][Tt][Tt][Pp][Ss]?://)"
 
 

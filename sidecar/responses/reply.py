@@ -10,7 +10,7 @@ from typing import Any, Self
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Status, headers (lower-case names) and body. ``outcome`` names what happened for logs: ``ok`` or an error's code."""
+    """Status, headers (lower-case names) and body. ``outcome`` is what logs say of it: ``ok`` or an error's code."""
 
     status: int
     headers: Mapping[str, str]

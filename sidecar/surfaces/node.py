@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from sidecar.responses.errors import ApiError
-from sidecar.responses.events import Json
+from sidecar.responses.open_items import Json
 from sidecar.responses.pairing import check_pairing
 from sidecar.responses.request import Include, ResponsesRequest
 from sidecar.responses.response import new_response
@@ -87,13 +87,8 @@ NODE = Surface(
         "truncation": {"enum": ["disabled", None], "description": "The node never drops input items."},
         "top_logprobs": _ONLY_NULL,
         "max_tool_calls": _ONLY_NULL,
-        "include": {
-            "anyOf": [
-                {"type": "array", "items": {"enum": [name for name in get_args(Include) if name != _LOGPROBS]}},
-                _ONLY_NULL,
-            ],
-            **_IGNORED,
-        },
+        "include": _IGNORED
+        | {"type": ["array", "null"], "items": {"enum": [name for name in get_args(Include) if name != _LOGPROBS]}},
         "client_metadata": _IGNORED,
         "prompt_cache_retention": _IGNORED,
         "prompt_cache_options": _IGNORED,

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from sidecar.responses.body import parse_json_body
 from sidecar.responses.errors import ApiError
-from sidecar.responses.events import Json
+from sidecar.responses.open_items import Json
 from sidecar.responses.request import ResponsesRequest
 from sidecar.responses.validation import to_api_error
 from sidecar.responses.wording import shown
@@ -33,12 +33,13 @@ RENAMED = {
 class Surface:
     """The policy of one API surface.
 
-    ``endpoints`` are its methods and paths. ``tolerated`` are parameters outside the surface's list that are ignored while their value is harmless;
-    ``checks`` run in order on a well-formed request. ``narrowed`` says the same to readers of its OpenAPI document: the
-    JSON Schema of each parameter of which only some values pass, and of each tolerated one. ``new_response`` makes the response object of a request from its
-    id and creation time (seconds since the epoch); ``extension`` makes the members that the final response has beyond
-    it, from the node's name and timings in milliseconds. ``failed_event`` sends ``response.failed`` before the
-    ``error`` event of a stream that fails, for clients that read only that.
+    ``endpoints`` are its methods and paths. ``tolerated`` are parameters outside the surface's list that are ignored
+    while their value is harmless; ``checks`` run in order on a well-formed request. ``narrowed`` tells readers of the
+    OpenAPI document what both mean: the JSON Schemas of tolerated parameters, and of those of which only some values
+    pass the checks. ``new_response`` makes the response object of a request from its id and creation time (seconds
+    since the epoch); ``extension`` makes the members that the final response has beyond it, from the node's name and
+    timings in milliseconds. ``failed_event`` sends ``response.failed`` before the ``error`` event of a stream that
+    fails, for clients that read only that.
     """
 
     endpoints: tuple[Endpoint, ...]
@@ -50,7 +51,7 @@ class Surface:
     failed_event: bool = False
 
     def target(self, headers: Mapping[str, str]) -> Target:
-        """What a request is for, by ``:method`` and ``:path``; raises :class:`ApiError` where it is for nothing here."""
+        """What a request is for, by ``:method`` and ``:path``; raises :class:`ApiError` where there is nothing."""
         return find_target(self.endpoints, headers[":method"], headers[":path"])
 
     def accept(self, headers: Mapping[str, str], body: bytes) -> ResponsesRequest:

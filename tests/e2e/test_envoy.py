@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.e2e.raw_http import Reply, exchange, request
 
 from sidecar.responses.errors import CODES
 from stack.envoy import Envoy, EnvoySettings, Wire, render, validate
@@ -15,6 +14,7 @@ from stack.local import LocalStack
 from stack.net import free_port
 from stack.paths import socket_directory
 from stack.sidecar import worker_sockets
+from tests.e2e.raw_http import Reply, exchange, request
 
 pytestmark = pytest.mark.e2e
 

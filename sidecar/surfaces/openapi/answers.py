@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sidecar.responses.errors import CODES
-from sidecar.responses.events import Json
+from sidecar.responses.open_items import Json
 
 
 def _object(description: str, members: dict[str, Json], optional: tuple[str, ...] = ()) -> Json:

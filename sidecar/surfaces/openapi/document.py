@@ -7,7 +7,7 @@ from functools import cache
 from http import HTTPStatus
 
 from sidecar.responses.errors import CODES
-from sidecar.responses.events import Json
+from sidecar.responses.open_items import Json
 from sidecar.surfaces.endpoints import Operation
 from sidecar.surfaces.openapi.answers import ANSWER_SCHEMAS
 from sidecar.surfaces.openapi.request import REF_TEMPLATE, request_schemas

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from sidecar.responses.events import Json
+from sidecar.responses.open_items import Json
 from sidecar.responses.request import ResponsesRequest
 from sidecar.responses.wire import ClosedModel
 

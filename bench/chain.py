@@ -95,7 +95,7 @@ def _exchange(catalog: ModelCatalog) -> Exchange:
     return Exchange(SURFACES["node"], catalog, node="bench", entropy=os.urandom(18), keep_alive=15)
 
 
-_REQUEST_HEADERS = {"content-type": "application/json"}
+_REQUEST_HEADERS = {":method": "POST", ":path": "/v1/infer/responses", "content-type": "application/json"}
 _REQUEST_BODY = json.dumps({"model": MODEL, "input": "Count.", "stream": True}).encode()
 
 

@@ -101,7 +101,7 @@ _REQUEST_BODY = json.dumps({"model": MODEL, "input": "Count.", "stream": True}).
 
 def _core_seconds(catalog: ModelCatalog, responses: Sequence[bytes]) -> float:
     exchange = _exchange(catalog)
-    exchange.handle(RequestComplete(_REQUEST_HEADERS, _REQUEST_BODY, head_at=0, unix_time=0))
+    exchange.handle(RequestComplete(_REQUEST_HEADERS, _REQUEST_BODY, len(_REQUEST_BODY), head_at=0, unix_time=0))
     started = time.process_time()
     for response in responses:
         exchange.handle(UpstreamBytes(response, at=1.0))

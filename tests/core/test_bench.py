@@ -260,7 +260,7 @@ def server(stamps: Stamps) -> ServerConnection:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    while not condition():  # noqa: ASYNC110 - the server knows no one who waits for it
+    while not condition():
         await asyncio.sleep(0)
 
 

@@ -7,6 +7,7 @@ import os
 import secrets
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -29,6 +30,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 
@@ -37,7 +39,8 @@ def main() -> None:
     try:
         app(prog_name="./dev")
     except StackError as error:
-        console.print(f"[red]error:[/] {error}", markup=True, soft_wrap=True)
+        # Logs hold brackets that would be taken for markup.
+        console.print(f"error: {error}", markup=False, soft_wrap=True)
         sys.exit(1)
 
 
@@ -54,7 +57,10 @@ def up(
 ) -> None:
     """Install and run the local stack; Ctrl-C ends it."""
     _refuse_clashes(port)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    if triton is not None:
+        _look_for_triton(triton)
+    for number in _ENDING:
+        # Also SIGINT, which a shell without job control makes its background commands ignore.
         signal.signal(number, signal.default_int_handler)
     shutil.rmtree(RUN, ignore_errors=True)
     run = Run.begin()
@@ -71,7 +77,7 @@ def up(
     finally:
         if not keep:
             # A second Ctrl-C must not leave parts behind.
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            for number in _ENDING:
                 signal.signal(number, signal.SIG_IGN)
             _end(run)
 
@@ -82,6 +88,16 @@ def _refuse_clashes(port: int) -> None:
         raise StackError("A stack of this checkout already runs, or a crash left parts of it: end it with ./dev down.")
     if port_in_use(port):
         raise StackError(f"Port {port} is in use: choose another one with --port.")
+
+
+def _look_for_triton(address: str) -> None:
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        raise StackError(f"--triton takes HOST:PORT, not {address}.")
+    try:
+        socket.create_connection((host, int(port)), timeout=5).close()
+    except (OSError, OverflowError) as error:
+        raise StackError(f"Nothing answers at {address} ({error}): is Triton's gRPC port meant?") from error
 
 
 def _start(port: int, wire: Wire, triton: str | None, workers: int) -> LocalStack:

@@ -95,7 +95,7 @@ class LocalStack:
         self.start_sidecar()
         self.start_envoy()
         self._progress("Asking the model")
-        self._wait_for_an_answer(self.models[0])
+        self.wait_until_answering()
 
     def start_triton(self) -> None:
         """Start Triton and wait until it is ready."""
@@ -169,6 +169,20 @@ class LocalStack:
             if not process.running():
                 raise StackError(f"{process.name} has ended. The end of its log:\n{process.log_tail()}")
 
+    def wait_until_answering(self, seconds: float = 60) -> None:
+        """Send real requests to the first model until one is answered.
+
+        Raises:
+            StackError: a part has ended, or none was answered in time; the message has the last answer.
+        """
+        model = self.models[0]
+        deadline = time.monotonic() + seconds
+        while (failure := self._ask(model)) is not None:
+            self.check_alive()
+            if time.monotonic() > deadline:
+                raise StackError(f"{model.name} did not answer within {seconds:.0f} s: {failure}")
+            time.sleep(0.2)
+
     def stop(self) -> None:
         """End all parts and everything they started."""
         for name in ("envoy", "sidecar"):
@@ -177,14 +191,6 @@ class LocalStack:
         if self.triton is not None:
             self.triton.stop()
         shutil.rmtree(self._sockets, ignore_errors=True)
-
-    def _wait_for_an_answer(self, model: Model, seconds: float = 60) -> None:
-        deadline = time.monotonic() + seconds
-        while (failure := self._ask(model)) is not None:
-            self.check_alive()
-            if time.monotonic() > deadline:
-                raise StackError(f"{model.name} did not answer within {seconds:.0f} s: {failure}")
-            time.sleep(0.2)
 
     def _ask(self, model: Model) -> str | None:
         """Send one short request; says what went wrong, or ``None`` where the model answered."""

@@ -38,7 +38,8 @@ from sidecar.exchange.report import Report, Timing
 from sidecar.exchange.upstream import UpstreamReader
 from sidecar.output.stops import StopStrings
 from sidecar.responses.errors import ApiError
-from sidecar.responses.events import EventWriter, Json, json_bytes
+from sidecar.responses.events import EventWriter, json_bytes
+from sidecar.responses.open_items import Json
 from sidecar.responses.usage import Usage
 from sidecar.surfaces.surface import Surface
 from sidecar.triton import errors

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sidecar.responses.errors import ApiError
-from sidecar.responses.events import Json
+from sidecar.responses.open_items import Json
 from sidecar.responses.pairing import check_pairing
 from sidecar.responses.request import ResponsesRequest
 from sidecar.responses.response import new_response

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from sidecar.responses.body import parse_json_body
 from sidecar.responses.errors import ApiError
-from sidecar.responses.events import Json
+from sidecar.responses.open_items import Json
 from sidecar.responses.request import ResponsesRequest
 from sidecar.responses.validation import to_api_error
 from sidecar.responses.wording import shown

@@ -5,13 +5,13 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sidecar.prompts.renderer import Prompt
 from tritonclient.grpc import service_pb2
 
 from sidecar.exchange.actions import Action, CallUpstream, Finish, Reject, SendBody, SendHead
 from sidecar.exchange.events import RequestComplete, UpstreamBytes, UpstreamEnd
 from sidecar.exchange.exchange import Exchange
 from sidecar.exchange.models import ModelCatalog, ServedModel
+from sidecar.prompts.renderer import Prompt
 from sidecar.surfaces import SURFACES
 from sidecar.surfaces.limits import RequestLimits
 from sidecar.surfaces.surface import Surface

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.e2e.raw_http import Reply, exchange, request
 
 from sidecar.responses.errors import CODES
 from stack.envoy import Envoy, EnvoySettings, Wire, render, validate
+from stack.local import LocalStack
 from stack.net import free_port
 from stack.paths import socket_directory
 from stack.sidecar import worker_sockets
+from tests.e2e.raw_http import Reply, exchange, request
 
 pytestmark = pytest.mark.e2e
 
@@ -129,3 +130,28 @@ def test_a_connection_outlives_an_error(lone_envoy: Envoy) -> None:
     twice = request("GET", "/v1/models", key=KEY) + request("GET", "/healthz", headers=["Connection: close"])
     assert ask(lone_envoy, twice).status == 404
     assert lone_envoy.stats("http.ingress.downstream_rq_active") == {"http.ingress.downstream_rq_active": 0}
+
+
+def test_a_body_of_unknown_length_is_refused_once_it_is_too_long(stack: LocalStack) -> None:
+    head = request(
+        "POST", PATH, key=stack.api_key, headers=["Transfer-Encoding: chunked", "Content-Type: application/json"]
+    )
+    chunk = b"100000\r\n" + b" " * 0x100000 + b"\r\n"
+    reply = exchange(stack.port, [head, *[chunk] * 11, b"0\r\n\r\n"])
+    assert (reply.status, reply.error()["code"]) == (413, "payload_too_large")
+
+
+def test_no_key_is_401_whether_the_sidecar_runs_or_not(own_stack: LocalStack) -> None:
+    sent = request("POST", PATH, body=b"{}")
+    assert exchange(own_stack.port, [sent]).status == 401
+    own_stack.sidecar.process.kill()
+    reply = exchange(own_stack.port, [sent])
+    assert (reply.status, reply.error()["code"]) == (401, "unauthorized")
+    reply = exchange(own_stack.port, [request("POST", PATH, key=own_stack.api_key, body=b"{}")])
+    assert (reply.status, reply.error()["code"]) == (503, "node_unavailable")
+
+
+def test_the_stack_answers_again_when_the_sidecar_is_back(own_stack: LocalStack) -> None:
+    own_stack.sidecar.process.kill()
+    own_stack.start_sidecar()
+    own_stack.wait_until_answering()

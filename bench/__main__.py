@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
+import time
 from collections import defaultdict
 from dataclasses import asdict
 
@@ -26,6 +28,8 @@ TTFT = 0.05
 RAMP = 1.0
 """Seconds over which paced streams start."""
 ROUNDS = 3
+BUDGET = 90.0
+"""Seconds after which no further round begins, so that a bench on a busy machine ends too."""
 LIMIT = 8.0
 """Seconds after which a run is cut off."""
 
@@ -59,7 +63,10 @@ def measure(rig: Rig) -> list[Row]:
     """All loads, round by round, so that a change of the machine's mood meets them all."""
     rig.through(one_token(), UNPACED)  # opens connections and fills caches
     results: dict[tuple[str, int], list[tuple[Measurement, Figures | None]]] = defaultdict(list)
+    deadline = time.monotonic() + BUDGET
     for number in range(ROUNDS):
+        if time.monotonic() > deadline:
+            break
         progress(f"Round {number + 1} of {ROUNDS}")
         for title, load, model in loads(rig.rate):
             direct = rig.direct(paced(load.streams, rig.rate, seconds=2)) if model == PACED else None
@@ -74,6 +81,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=10, help="tokens per second and stream of the paced loads")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the processes of the rig end too
     try:
         install_tokenizer(progress)
         with Rig(LOCAL / "bench", options.wire, options.rate, TTFT, progress) as rig:

@@ -100,13 +100,13 @@ def _exchange(catalog: ModelCatalog) -> Exchange:
     return Exchange(SURFACES["node"], catalog, node="bench", entropy=os.urandom(18), keep_alive=15)
 
 
-_REQUEST_HEADERS = {"content-type": "application/json"}
+_REQUEST_HEADERS = {":method": "POST", ":path": "/v1/infer/responses", "content-type": "application/json"}
 _REQUEST_BODY = json.dumps({"model": MODEL, "input": "Count.", "stream": True}).encode()
 
 
 def _core_seconds(catalog: ModelCatalog, responses: Sequence[bytes]) -> float:
     exchange = _exchange(catalog)
-    exchange.handle(RequestComplete(_REQUEST_HEADERS, _REQUEST_BODY, head_at=0, unix_time=0))
+    exchange.handle(RequestComplete(_REQUEST_HEADERS, _REQUEST_BODY, len(_REQUEST_BODY), head_at=0, unix_time=0))
     started = time.process_time()
     for response in responses:
         exchange.handle(UpstreamBytes(response, at=1.0))

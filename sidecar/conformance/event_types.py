@@ -115,7 +115,7 @@ KEEP_ALIVE = "keepalive"
 
 
 def _members(event: PartEvent | TextEvent) -> Members:
-    where = {"item_id": NAME, "output_index": COUNT}
+    where = {"item_id": STRING, "output_index": COUNT}
     if event.counter:
         where[event.counter] = COUNT
     return {**where, event.member: STRING} if isinstance(event, TextEvent) else {**where, "part": OBJECT}

@@ -243,7 +243,6 @@ class StreamedItems:
         kind = item.added.get("type")
         if kind not in {None, event.item}:
             self._found("part-type", f"{type_} in an item of type {kind!r}")
-            return
         text = item.text if event.part is None else self._text_of_part(type_, event, item, members[event.counter])
         if text is None or members[event.member] is None:
             return
@@ -269,7 +268,7 @@ class StreamedItems:
             self._found("content-index", f"{type_} counts {index} instead of {len(parts) - 1}")
         if parts[-1].type != event.part:
             self._found("part-type", f"{type_} in a part of type {parts[-1].type!r}")
-            return None
+            parts[-1].type = event.part
         return parts[-1].text
 
 

@@ -94,6 +94,8 @@ class SseReader:
         names = [name for name, _ in fields]
         if names != ["event", "data"]:
             self._found("sse-fields", f"an event has the lines: {', '.join(names)}")
+        if "data" not in names:
+            return None
         return self._read(data, dict(fields).get("event"))
 
     def _read(self, data: str, name: str | None) -> Event | None:

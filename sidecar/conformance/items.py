@@ -121,7 +121,7 @@ class StreamedItems:
         if self._items and not self._items[-1].closed:
             self._found("item-done", f"an item is added before item {self._items[-1].output_index} is done")
             self._items[-1].closed = True
-        if output_index not in {None, len(self._items)}:
+        if output_index not in (None, len(self._items)):
             self._found("output-index", f"the item has output_index {output_index} instead of {len(self._items)}")
         if any(item.id == added.get("id") is not None for item in self._items):
             self._found("item-id", f"the id {added['id']} is another item's")
@@ -129,7 +129,7 @@ class StreamedItems:
     def _find(self, type_: str, item_id: str | None, output_index: int | None) -> _Item | None:
         """The open item that an event names; ``None`` where it is closed already."""
         item = next((item for item in reversed(self._items) if item.id == item_id is not None), None)
-        if item is not None and output_index not in {None, item.output_index}:
+        if item is not None and output_index not in (None, item.output_index):
             self._found("output-index", f"{type_} has output_index {output_index} instead of {item.output_index}")
         if item is None:
             item = next((item for item in reversed(self._items) if item.output_index == output_index), None)
@@ -212,7 +212,7 @@ class StreamedItems:
             if parts[-1].assumed:
                 return
             parts[-1].json = {}
-        if index not in {None, len(parts)}:
+        if index not in (None, len(parts)):
             self._found("content-index", f"{type_} counts {index} instead of {len(parts)}")
         kind = str(part.get("type"))
         if part.get(PART_TEXT.get(kind, "")):
@@ -224,7 +224,7 @@ class StreamedItems:
             self._found("part-order", f"{type_} ends no open part")
             return
         part = parts[-1]
-        if index not in {None, len(parts) - 1}:
+        if index not in (None, len(parts) - 1):
             self._found("content-index", f"{type_} counts {index} instead of {len(parts) - 1}")
         part.json = done
         member = PART_TEXT.get(part.type)
@@ -241,7 +241,7 @@ class StreamedItems:
         if item is None:
             return
         kind = item.added.get("type")
-        if kind not in {None, event.item}:
+        if kind not in (None, event.item):
             self._found("part-type", f"{type_} in an item of type {kind!r}")
         text = item.text if event.part is None else self._text_of_part(type_, event, item, members[event.counter])
         if text is None or members[event.member] is None:
@@ -264,7 +264,7 @@ class StreamedItems:
             if index != len(parts):
                 return None
             parts.append(_Part(event.part, assumed=True))
-        elif index not in {None, len(parts) - 1}:
+        elif index not in (None, len(parts) - 1):
             self._found("content-index", f"{type_} counts {index} instead of {len(parts) - 1}")
         if parts[-1].type != event.part:
             self._found("part-type", f"{type_} in a part of type {parts[-1].type!r}")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from stack.local import SCRIPTED, LocalStack
-from tests.core.sse import parse
+from tests.core.sse import whole_stream
 from tests.e2e.client import Client, script
 from tests.e2e.test_failures import eventually
 
@@ -59,7 +59,7 @@ async def ask(client: Client, kind: str) -> Any:
         return "was not left"
     answer = await client.ask(body)
     if answer.headers["content-type"].startswith("text/event-stream"):
-        return parse(answer.content)[-1].type
+        return whole_stream(answer.content)[-1].type
     return answer.status_code
 
 

@@ -20,6 +20,7 @@ error. After it, a stream ends with one ``error`` event.
 from __future__ import annotations
 
 from enum import Enum, auto
+from math import inf
 from typing import assert_never
 
 from sidecar.exchange.actions import Action, CallUpstream, Finish, SendBody, SendHead
@@ -90,6 +91,11 @@ class Exchange:
     def max_request_bytes(self) -> int:
         """How much of a request's body is of use; of a larger one only the size counts."""
         return self._catalog.max_request_bytes
+
+    @property
+    def due_at(self) -> float:
+        """When a ``Tick`` will change something, on the clock of the events; infinity while none will."""
+        return min(self._silent_at, self._keep_alive_at)
 
     @property
     def done(self) -> bool:
@@ -219,23 +225,37 @@ class Exchange:
         return {**response, **self._surface.extension(self._node, timing)}
 
     def _tick(self, at: float) -> list[Action]:
-        if self._plan is None:
-            return []
-        silence = at - self._upstream_at
-        limit = self._plan.model.token_timeout
-        if self._state is State.CALLING:
-            limit = self._plan.model.first_token_timeout
-        if silence > limit:
+        if at >= self._silent_at:
             raise errors.timeout()
-        if self._state is State.ANSWERING and self._plan.stream and at - self._sent_at >= self._keep_alive:
+        if at >= self._keep_alive_at:
             self._sent_at = at
             return [SendBody(KEEP_ALIVE)]
         return []
 
+    @property
+    def _silent_at(self) -> float:
+        """When the model will have been silent for too long."""
+        match self._state:
+            case State.CALLING:
+                return self._upstream_at + self._must_plan.model.first_token_timeout
+            case State.ANSWERING:
+                return self._upstream_at + self._must_plan.model.token_timeout
+        return inf
+
+    @property
+    def _keep_alive_at(self) -> float:
+        """When a stream will need a comment."""
+        return self._sent_at + self._keep_alive if self._streaming else inf
+
+    @property
+    def _streaming(self) -> bool:
+        """Whether the head of a stream has been sent and its end has not."""
+        return self._state is State.ANSWERING and self._must_plan.stream
+
     def _fail(self, error: ApiError) -> list[Action]:
         if isinstance(error, BackendError):
             self._backend_error = error
-        if not (self._state is State.ANSWERING and self._must_plan.stream):
+        if not self._streaming:
             return self._reply(error.reply())
         self._outcome = error.code
         self._state = State.DONE

@@ -67,6 +67,7 @@ class Sessions:
         self._prepare = prepare
         self._clock = SystemClock()
         self._active: set[Session] = set()
+        self._ticks: set[asyncio.Task[None]] = set()
 
     @property
     def active(self) -> int:
@@ -98,7 +99,12 @@ class Sessions:
         """Tell the sessions under way that time passes, until cancelled. One timer serves them all."""
         while True:
             await asyncio.sleep(_TICK_SECONDS)
-            await asyncio.gather(*(session.tick() for session in list(self._active)))
+            now = self._clock.monotonic()
+            # A task each: one client that does not read must not stop the time of the others.
+            for session in [session for session in self._active if session.due_at <= now]:
+                task = asyncio.create_task(session.tick())
+                self._ticks.add(task)
+                task.add_done_callback(self._ticks.discard)
 
     async def abort_all(self, error: ApiError) -> None:
         """End the sessions under way with ``error``."""

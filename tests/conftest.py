@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from stack.local import SCRIPTED, SMOLLM2, LocalStack
 from stack.paths import TOKENIZER, TRITON_VENV
 from stack.triton import Triton
 from stack.triton import start as start_triton
+
+# Time is measured in bench/, not asserted in tests.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from sidecar.conformance.client import Answer
 from sidecar.conformance.documents import ANSWERED, check_error_body, check_response
 from sidecar.conformance.rules import Violation
+from sidecar.conformance.shapes import Json
 from sidecar.conformance.stream import StreamChecker
-from sidecar.responses.events import Json
 
 OK = (200,)
 OUTPUT_LIMIT = 16
@@ -56,7 +56,7 @@ def _limit_is_kept(response: Json) -> Iterator[Violation]:
         yield Violation("output-limit", f"{tokens} output tokens, {OUTPUT_LIMIT} were allowed")
     details = response.get("incomplete_details")
     if isinstance(details, dict) and details.get("reason") != "max_output_tokens":
-        yield Violation("output-limit", f"the answer was cut because of {details.get('reason')!r}")
+        yield Violation("output-limit", f"the answer was cut because of {details.get('reason')!r:.40}")
 
 
 def _metadata_is_echoed(response: Json) -> Iterator[Violation]:

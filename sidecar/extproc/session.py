@@ -14,12 +14,13 @@ from typing import Protocol
 
 from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, ProcessingResponse
 
-from sidecar.exchange.actions import Action, CallUpstream, Finish, Reject, SendBody, SendHead
+from sidecar.exchange.actions import Action, CallUpstream, Finish, SendBody, SendHead
 from sidecar.exchange.events import Abort, ClientGone, Event, RequestComplete, Tick
 from sidecar.exchange.exchange import Exchange
 from sidecar.extproc import messages
 from sidecar.extproc.wires import WIRES, Wire
 from sidecar.responses.errors import ApiError
+from sidecar.responses.reply import Reply
 
 _log = logging.getLogger(__name__)
 
@@ -101,7 +102,7 @@ class Session:
         head_at, unix_time = self._clock.monotonic(), self._clock.unix()
         headers = messages.headers_of(message.request_headers.headers)
         self.request_id = headers.get("x-request-id", "")
-        body = bytearray()
+        body, size = bytearray(), 0
         ended = message.request_headers.end_of_stream
         while not ended:
             message = await self._stream.read()
@@ -109,12 +110,14 @@ class Session:
                 await self._pass_through(message)
                 return None
             if message.HasField("request_body"):
-                body += message.request_body.body
+                size += len(message.request_body.body)
+                if size <= self._exchange.max_request_bytes:
+                    body += message.request_body.body
                 ended = message.request_body.end_of_stream
             else:
                 ended = message.HasField("request_trailers")
         self._wire = self._make_wire(headers)
-        return RequestComplete(headers, bytes(body), head_at, unix_time)
+        return RequestComplete(headers, bytes(body), size, head_at, unix_time)
 
     async def _begin(self, request: RequestComplete) -> None:
         loop = asyncio.get_running_loop()
@@ -153,8 +156,8 @@ class Session:
                 case CallUpstream():
                     self.called = True
                     yield from self._wire.call(action)
-                case Reject():
-                    yield messages.immediate(action.status, action.headers, action.body, action.code)
+                case Reply():
+                    yield messages.immediate(action)
         if data:
             yield messages.response_body(b"".join(data), end=False)
 

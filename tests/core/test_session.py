@@ -70,7 +70,7 @@ def header_map(headers: dict[str, str]) -> HeaderMap:
 
 
 def request_head(end: bool = False, **headers: str) -> ProcessingRequest:
-    common = {"content-type": "application/json", "x-request-id": "r-1", "grpc-timeout": "1m", ":path": "/v1"}
+    common = {"content-type": "application/json", "x-request-id": "r-1", "grpc-timeout": "1m", **kit.CREATE}
     return ProcessingRequest(request_headers=HttpHeaders(headers=header_map({**common, **headers}), end_of_stream=end))
 
 
@@ -208,6 +208,15 @@ async def test_a_refusal_is_an_immediate_response_marked_as_ours(start: Start) -
     assert immediate.details == "responses_invalid_request"
     assert json.loads(immediate.body)["error"]["code"] == "invalid_request"
     assert immediate.headers.set_headers[0].header.raw_value == b"application/json"
+
+
+async def test_a_body_beyond_every_models_limit_is_refused_with_its_whole_size(start: Start) -> None:
+    run = start()
+    run.stream.send(request_head(), request_body(b" " * 900, end=False), request_body(b" " * 900))
+    (refusal,) = await run.finished()
+    assert refusal.immediate_response.status.code == 413
+    message = json.loads(refusal.immediate_response.body)["error"]["message"]
+    assert message == "Request body is 1800 bytes; this node accepts at most 1000"
 
 
 async def test_a_request_without_a_body_is_refused(start: Start) -> None:

@@ -38,7 +38,7 @@ async def test_characters_split_over_tokens_come_whole(client: Client) -> None:
 
 
 async def test_usage_is_exact_streamed_and_not(client: Client) -> None:
-    body = script("one ", "two ", "three")
+    body = script("one", " two", " three")
     streamed = (await client.events(body))[-1].data["response"]["usage"]
     whole = (await client.ask(body)).json()["usage"]
     assert streamed == whole

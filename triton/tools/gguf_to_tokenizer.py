@@ -1,8 +1,8 @@
 """Write the tokenizer directory of a GGUF file: ``python gguf_to_tokenizer.py FILE DIRECTORY``.
 
 A GGUF file carries its model's vocabulary, merges, special tokens and chat template. They become the files that Hugging
-Face tools read: ``tokenizer.json``, ``tokenizer_config.json`` and ``chat_template.jinja``. Written for byte-level BPE with
-the pre-tokenizer that GGUF calls ``smollm``; another kind is refused rather than approximated.
+Face tools read: ``tokenizer.json``, ``tokenizer_config.json`` and ``chat_template.jinja``. Written for byte-level BPE
+with the pre-tokenizer that GGUF calls ``smollm``; another kind is refused rather than approximated.
 """
 
 import json

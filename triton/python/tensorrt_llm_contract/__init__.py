@@ -1,1 +1,1 @@
-"""What the models of this repository share: the tensors of TensorRT-LLM's ``tensorrt_llm`` model and a request's life."""
+"""What the models share: the tensors of TensorRT-LLM's ``tensorrt_llm`` model and the life of a request."""

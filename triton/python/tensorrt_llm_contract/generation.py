@@ -1,10 +1,11 @@
 """One request's life inside a model: its inputs, its cancellation and its responses.
 
-The behaviour follows TensorRT-LLM's backend: streamed responses carry the new ids only; without ``streaming`` one response
-carries the prompt (unless ``exclude_input_in_output``) and all ids; a second request with ``stop`` and the same request
-id ends the first.
+The behaviour follows TensorRT-LLM's backend: streamed responses carry the new ids only; without ``streaming`` one
+response carries the prompt (unless ``exclude_input_in_output``) and all ids; a second request with ``stop`` and the
+same request id ends the first.
 """
 
+import threading
 import time
 import weakref
 from collections.abc import Mapping, Sequence
@@ -90,6 +91,9 @@ class Generation:
         self.end_id: int = inputs.scalar("end_id", -1)
         self.streaming: bool = inputs.scalar("streaming", False)
         self._sender = sender
+        # Triton frees what stands behind the sender with the final flag; asking it afterwards crashes the server.
+        self._sender_lock = threading.Lock()
+        self._closed = False
         self._stopped = False
         self._ids: list[int] = []
         self._log_probs: list[float] = []
@@ -100,8 +104,12 @@ class Generation:
         self._stopped = True
 
     def cancelled(self) -> bool:
-        """Whether the client has gone or asked to stop. Asks Triton each time, which takes some 50 microseconds."""
-        return self._stopped or self._sender.is_cancelled()
+        """Whether the client has gone or asked to stop. Asks Triton each time, which takes some 50 microseconds.
+
+        May be called from any thread, even after the end.
+        """
+        with self._sender_lock:
+            return self._stopped or (not self._closed and self._sender.is_cancelled())
 
     def send(
         self,
@@ -131,11 +139,11 @@ class Generation:
 
     def close(self) -> None:
         """Send the final flag by itself."""
-        self._sender.send(flags=FINAL)
+        self._transmit(None, final=True)
 
     def fail(self, message: str, code: int, final: bool = True) -> None:
         """Send an error response; ``code`` is a ``TritonError`` code. Without ``final``, ``close`` must follow."""
-        send_error(self._sender, message, code, final)
+        self._transmit(_error(message, code), final)
 
     def _collected(self) -> tuple[list[int], list[float]]:
         prompt = [] if self.inputs.scalar("exclude_input_in_output", False) else self.prompt_ids
@@ -153,7 +161,12 @@ class Generation:
             outputs["num_output_tokens"] = [[len(ids)]]
         outputs |= {name: [[value]] for name, value in metrics.items()}
         tensors = [pb_utils.Tensor(name, np.array(value, _DTYPES[name])) for name, value in outputs.items()]
-        self._sender.send(pb_utils.InferenceResponse(tensors), flags=FINAL if final else 0)
+        self._transmit(pb_utils.InferenceResponse(tensors), final)
+
+    def _transmit(self, response: Any, final: bool) -> None:
+        with self._sender_lock:
+            self._closed = final
+            self._sender.send(response, flags=FINAL if final else 0)
 
 
 class Requests:
@@ -163,7 +176,7 @@ class Requests:
         self._by_id: weakref.WeakValueDictionary[str, Generation] = weakref.WeakValueDictionary()
 
     def accept(self, request: Any) -> Generation | None:
-        """The generation that a request starts; ``None`` when it was answered here: refused, or a wish to stop another."""
+        """The generation that a request starts; ``None`` when it was refused, or asked to stop another one."""
         sender = request.get_response_sender()
         try:
             inputs = Inputs(request)
@@ -173,7 +186,7 @@ class Requests:
                 return None
             generation = Generation(request, sender, inputs)
         except Rejected as rejection:
-            send_error(sender, str(rejection), pb_utils.TritonError.INVALID_ARG)
+            sender.send(_error(str(rejection), pb_utils.TritonError.INVALID_ARG), flags=FINAL)
             return None
         self._by_id[generation.request_id] = generation
         return generation
@@ -185,7 +198,5 @@ class Requests:
             running.stop()
 
 
-def send_error(sender: Any, message: str, code: int, final: bool = True) -> None:
-    """Answer with an error; ``code`` is a ``TritonError`` code."""
-    response = pb_utils.InferenceResponse(error=pb_utils.TritonError(message, code))
-    sender.send(response, flags=FINAL if final else 0)
+def _error(message: str, code: int) -> Any:
+    return pb_utils.InferenceResponse(error=pb_utils.TritonError(message, code))

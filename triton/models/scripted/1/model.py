@@ -12,12 +12,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "python"))
 
+from event_log import EventLog
 from player import Player
 from script import Script
 from tensorrt_llm_contract.generation import Rejected, Requests, pb_utils
 from tensorrt_llm_contract.tensors import complete_config
 from tokenizers import Tokenizer
-from event_log import EventLog
 
 
 class TritonPythonModel:
@@ -30,7 +30,7 @@ class TritonPythonModel:
 
     def initialize(self, args: dict[str, str]) -> None:
         """Load the tokenizer and start the player."""
-        self._tokenizer = Tokenizer.from_file(os.path.join(os.environ["TOKENIZER_DIR"], "tokenizer.json"))
+        self._tokenizer = Tokenizer.from_file(f"{os.environ['TOKENIZER_DIR']}/tokenizer.json")
         self._log = EventLog(os.environ.get("SCRIPTED_EVENT_LOG"))
         self._requests = Requests()
         self._player = Player(self._log)

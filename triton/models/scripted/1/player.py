@@ -7,9 +7,9 @@ from collections import deque
 from collections.abc import Coroutine
 from typing import Any
 
+from event_log import EventLog
 from script import Crash, Fail, Hang, Script, Send, Sleep, Step
 from tensorrt_llm_contract.generation import Generation, pb_utils
-from event_log import EventLog
 
 # Asking Triton whether a request was cancelled takes some 50 microseconds. At this rate a handful of requests is asked
 # every 2 ms, and some hundreds several times per 100 ms, without using up the loop.

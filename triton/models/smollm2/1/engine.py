@@ -1,12 +1,13 @@
 """llama.cpp, through xllamacpp: ids in, ids out.
 
-xllamacpp is llama.cpp's HTTP server as a library: requests and answers look like its completions endpoint. Two things need
-care. It opens that HTTP server in any case, so the server is locked. And it speaks of text: the ids of tokens that end
-inside a character are not told, only their number, once the character is complete; they are worked out from its bytes.
+xllamacpp is llama.cpp's HTTP server as a library: requests and answers look like those of its completions endpoint.
+Two things need care. It opens that HTTP server in any case, so the server is locked. And it thinks in text: the ids of
+tokens that end inside a character are not told, only their number, once the character is complete; they are worked out
+from its bytes.
 """
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,8 +31,10 @@ class EngineError(Exception):
 
 @dataclass(frozen=True)
 class Progress:
-    """What happened since the last report: new ids and their natural log probabilities (nothing while the prompt is read),
-    whether the engine ended, and how many of the prompt's ids were in its cache."""
+    """What happened since the last report: new ids, none while the prompt is read, with natural log probabilities.
+
+    Also whether the engine ended, and how many of the prompt's ids were in its cache.
+    """
 
     ids: Sequence[int]
     log_probs: Sequence[float]
@@ -44,6 +47,7 @@ class Engine:
 
     def __init__(self, weights: Path, tokenizer: Path, slots: int, context: int, threads: int) -> None:
         self._spelling = Spelling(tokenizer)
+        self._context = context
         parameters = xllamacpp.CommonParams()
         parameters.model.path = str(weights)
         parameters.n_parallel = slots
@@ -83,13 +87,20 @@ class Engine:
             # The last character must become complete for its ids to be told.
             "max_tokens": limit + _HELD_TOKENS,
             "ignore_eos": end_id != self._spelling.end_id,
+            # Penalties look at the whole sequence.
+            "repeat_last_n": self._context,
             "logprobs": 1,
             "stream": True,
             "timings_per_token": True,
             "return_progress": True,
             **parameters,
         }
-        reader = _Reader(self._spelling, take)
+        silent_ends: Set[int] = frozenset()
+        if "grammar" in parameters:
+            # LLGuidance ends a text with a token of its choice, which is not the model's end and not for the client.
+            request["ignore_eos"] = False
+            silent_ends = self._spelling.other_special_ids
+        reader = _Reader(self._spelling, silent_ends, take)
         self._server.handle_completions(request, reader.receive)
         if reader.failure:
             raise reader.failure
@@ -98,9 +109,10 @@ class Engine:
 class _Reader:
     """Turns the chunks of one answer into progress."""
 
-    def __init__(self, spelling: Spelling, take: Callable[[Progress], bool]) -> None:
+    def __init__(self, spelling: Spelling, silent_ends: Set[int], take: Callable[[Progress], bool]) -> None:
         self.failure: Exception | None = None
         self._spelling = spelling
+        self._silent_ends = silent_ends
         self._take = take
         self._told = 0
 
@@ -118,6 +130,7 @@ class _Reader:
         timings = chunk.get("timings", {})
         choice = chunk["choices"][0]
         told = (choice["logprobs"] or {"content": []})["content"]
+        told = [token for token in told if token["id"] not in self._silent_ends]
         ids = [token["id"] for token in told]
         log_probs = [token["logprob"] for token in told]
         if told:

@@ -15,8 +15,8 @@ _ANY_JSON = {"type": ["object", "array", "string", "number", "boolean", "null"]}
 def grammar(kind: str, guide: str | None) -> str:
     """The grammar for ``guided_decoding_guide_type`` and ``guided_decoding_guide``.
 
-    The engine generates freely when LLGuidance refuses a grammar, so that is found out here. An ``ebnf_grammar`` is checked by
-    the engine itself.
+    The engine generates freely when LLGuidance refuses a grammar, so that is found out here. An ``ebnf_grammar`` is
+    checked by the engine itself.
 
     Raises:
         Rejected: the type is unknown, the guide is missing, or it cannot be compiled.

@@ -42,8 +42,6 @@ def parameters(inputs: Inputs) -> dict[str, Any]:
     """
     _refuse_unsupported(inputs)
     chosen = _sampling(inputs)
-    # Penalties look at the whole sequence.
-    chosen["repeat_last_n"] = -1
     for ours, theirs in (
         ("repetition_penalty", "repeat_penalty"),
         ("presence_penalty", "presence_penalty"),

@@ -18,7 +18,8 @@ class Spelling:
         tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
         config = json.loads((directory / "tokenizer_config.json").read_text())
         self.end_id: int = tokenizer.token_to_id(config["eos_token"])
-        specials = tokenizer.get_added_tokens_decoder()
+        specials = set(tokenizer.get_added_tokens_decoder())
+        self.other_special_ids = specials - {self.end_id}
         self._bytes = {
             id_: bytes(_BYTES[character] for character in token)
             for token, id_ in tokenizer.get_vocab().items()

@@ -16,6 +16,8 @@ from sidecar.conformance.shapes import Json
 from sidecar.conformance.stream import StreamChecker
 
 OK = (200,)
+ANSWER_LIMIT = 64
+"""Tokens of an answer that no probe wants longer."""
 OUTPUT_LIMIT = 16
 """The lowest ``max_output_tokens`` that OpenAI's endpoint takes."""
 METADATA = {"probe": "verify", "ключ": "значение"}
@@ -46,7 +48,7 @@ class Probe(NamedTuple):
         """The request body for ``model``."""
         if isinstance(self.body, bytes):
             return self.body
-        return json.dumps({"model": model, "max_output_tokens": 200, **self.body}, ensure_ascii=False).encode()
+        return json.dumps({"model": model, "max_output_tokens": ANSWER_LIMIT, **self.body}, ensure_ascii=False).encode()
 
 
 def _limit_is_kept(response: Json) -> Iterator[Violation]:

@@ -20,7 +20,8 @@ from stack.process import Process, StackError
 from stack.sidecar import Model, Sidecar, worker_sockets
 
 SMOLLM2 = Model("smollm2-135m", "smollm2", TOKENIZER)
-SCRIPTED = Model("scripted", "scripted", TOKENIZER)
+# The script comes last in the prompt; what real clients put before it takes several thousand tokens.
+SCRIPTED = Model("scripted", "scripted", TOKENIZER, context_length=32768)
 
 Progress = Callable[[str], None]
 

@@ -1,4 +1,4 @@
-"""What the stack and the tests need beyond the project's own environment: Triton, the tokenizer, Node.js packages."""
+"""What the stack and the tests need beyond the project's own environment: Triton, the tokenizer, real clients."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from stack import triton
-from stack.paths import LOCAL, ROOT, TOKENIZER, TRITON_VENV
+from stack.paths import CLIENTS_VENV, LOCAL, ROOT, TOKENIZER, TRITON_VENV
 from stack.process import StackError
 
 Progress = Callable[[str], None]
@@ -17,6 +17,7 @@ Progress = Callable[[str], None]
 NODE_TESTS = ROOT / "tests" / "e2e" / "node"
 NODE = Path(sys.executable).with_name("node")
 NPM = Path(sys.executable).with_name("npm")
+PYTHON_TESTS = ROOT / "tests" / "e2e" / "python"
 
 
 def install_triton(progress: Progress) -> None:
@@ -53,6 +54,33 @@ def install_node_packages(progress: Progress) -> None:
         return
     progress("Installing the Node.js packages")
     run_logged([str(NPM), "ci", "--no-audit", "--no-fund"], LOCAL / "npm.log", NODE_TESTS)
+    stamp.write_text(lock)
+
+
+def install_python_clients(progress: Progress) -> None:
+    """Install the locked Python clients of the tests in an environment of their own.
+
+    Raises:
+        StackError: a package cannot be had.
+    """
+    requirements = PYTHON_TESTS / "requirements.lock"
+    lock = hashlib.sha256(requirements.read_bytes()).hexdigest()
+    stamp = CLIENTS_VENV / "installed-lock"
+    if stamp.exists() and stamp.read_text() == lock:
+        return
+    progress("Installing the Python clients")
+    log = LOCAL / "clients.log"
+    run_logged([sys.executable, "-m", "venv", "--clear", str(CLIENTS_VENV)], log, ROOT)
+    pip = [
+        str(CLIENTS_VENV / "bin" / "python"),
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "--no-input",
+        "install",
+        "--no-compile",
+    ]
+    run_logged([*pip, "--no-deps", "--require-hashes", "--requirement", str(requirements)], log, ROOT)
     stamp.write_text(lock)
 
 

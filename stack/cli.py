@@ -162,6 +162,7 @@ def test(context: typer.Context) -> None:
     with Steps() as progress:
         setup.install_triton(progress)
         setup.install_node_packages(progress)
+        setup.install_schemathesis(progress)
     check()
     _become(sys.executable, "-m", "pytest", *context.args)
 

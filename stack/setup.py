@@ -9,11 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from stack import triton
-from stack.paths import LOCAL, ROOT, TOKENIZER, TRITON_VENV
+from stack.paths import LOCAL, ROOT, SCHEMATHESIS_VENV, TOKENIZER, TRITON_VENV
 from stack.process import StackError
 
 Progress = Callable[[str], None]
 
+PYTHON_TESTS = ROOT / "tests" / "e2e" / "python"
 NODE_TESTS = ROOT / "tests" / "e2e" / "node"
 NODE = Path(sys.executable).with_name("node")
 NPM = Path(sys.executable).with_name("npm")
@@ -40,6 +41,33 @@ def install_tokenizer(progress: Progress) -> None:
     """
     if not TOKENIZER.exists():
         install_triton(progress)
+
+
+def install_schemathesis(progress: Progress) -> None:
+    """Install schemathesis, which the tests run as a program, in an environment of its own.
+
+    Raises:
+        StackError: a package cannot be had.
+    """
+    install_python(SCHEMATHESIS_VENV, PYTHON_TESTS / "schemathesis.lock", progress)
+
+
+def install_python(venv: Path, lock: Path, progress: Progress) -> None:
+    """Make an environment for locked packages that must not mix with the project's own, unless it is there already.
+
+    Raises:
+        StackError: a package cannot be had.
+    """
+    digest = hashlib.sha256(lock.read_bytes()).hexdigest()
+    stamp = venv / "installed-lock"
+    if stamp.exists() and stamp.read_text() == digest:
+        return
+    progress(f"Installing the Python packages of {lock.stem}")
+    log = venv.with_suffix(".log")
+    run_logged([sys.executable, "-m", "venv", "--clear", str(venv)], log, ROOT)
+    pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
+    run_logged([*pip, "--no-deps", "--require-hashes", "-r", str(lock)], log, ROOT)
+    stamp.write_text(digest)
 
 
 def install_node_packages(progress: Progress) -> None:

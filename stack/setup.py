@@ -72,16 +72,9 @@ def install_python_clients(progress: Progress) -> None:
     progress("Installing the Python clients")
     log = LOCAL / "clients.log"
     run_logged([sys.executable, "-m", "venv", "--clear", str(CLIENTS_VENV)], log, ROOT)
-    pip = [
-        str(CLIENTS_VENV / "bin" / "python"),
-        "-m",
-        "pip",
-        "--disable-pip-version-check",
-        "--no-input",
-        "install",
-        "--no-compile",
-    ]
-    run_logged([*pip, "--no-deps", "--require-hashes", "--requirement", str(requirements)], log, ROOT)
+    pip = [str(CLIENTS_VENV / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--no-input"]
+    install = ["install", "--no-compile", "--no-deps", "--require-hashes", "--requirement", str(requirements)]
+    run_logged([*pip, *install], log, ROOT)
     stamp.write_text(lock)
 
 

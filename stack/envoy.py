@@ -38,7 +38,9 @@ class EnvoySettings:
     api_keys: Mapping[str, str]
     log_path: Path
     wire: Wire = "tunnel"
-    max_request_bytes: int = 10 * 1024 * 1024
+    # Above the sidecar's own limit: the sidecar reads a body to its end and names its size, where Envoy would close the
+    # connection on a client that is still sending.
+    max_request_bytes: int = 40 * 1024 * 1024
     egress_idle_timeout: int = 180
     ingress_idle_timeout: int = 300
 

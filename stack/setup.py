@@ -26,7 +26,6 @@ def install_triton(progress: Progress) -> None:
     Raises:
         StackError: a package cannot be had.
     """
-    progress("Installing Triton and the CPU model")
     triton.install(TRITON_VENV, progress)
     triton.build_tokenizer(TRITON_VENV, TOKENIZER)
 

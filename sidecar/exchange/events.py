@@ -13,11 +13,13 @@ from sidecar.triton.frames import GrpcStatus
 class RequestComplete:
     """The client's whole request has come.
 
-    ``headers`` are lower-case. ``head_at`` is when its head came, ``unix_time`` the wall clock then (seconds).
+    ``headers`` are lower-case. ``body_bytes`` is the size of the body; of one that is larger than any model takes,
+    ``body`` holds only a part. ``head_at`` is when its head came, ``unix_time`` the wall clock then (seconds).
     """
 
     headers: Mapping[str, str]
     body: bytes
+    body_bytes: int
     head_at: float
     unix_time: float
 

@@ -12,8 +12,8 @@ States::
     WAITING --RequestComplete--> CALLING --first generated token--> ANSWERING --> DONE
        \\______ Reply _____________/ \\_____ Reply _____/   \\____ error event ___/
 
-What a request is for comes first: all but a new response is answered at once, with a ``Reply``. A streamed answer's head
-is held until the first generated token, a non-streamed one's until the last: a failure before that is a plain HTTP
+What a request is for comes first: all but a new response is answered at once, with a ``Reply``. A streamed answer's
+head is held until the first generated token, a non-streamed one's until the last: a failure before that is a plain HTTP
 error. After it, a stream ends with one ``error`` event.
 """
 
@@ -85,6 +85,11 @@ class Exchange:
         self._plan: Plan | None = None
         self._upstream_at = 0.0
         self._sent_at = 0.0
+
+    @property
+    def max_request_bytes(self) -> int:
+        """How much of a request's body is of use; of a larger one only the size counts."""
+        return self._catalog.max_request_bytes
 
     @property
     def done(self) -> bool:

@@ -39,6 +39,8 @@ class ModelCatalog:
     def __init__(self, models: Iterable[ServedModel]) -> None:
         self._models = tuple(models)
         self._by_name = {name: model for model in self._models for name in (model.name, *model.aliases)}
+        self.max_request_bytes = max((model.limits.max_request_bytes for model in self._models), default=0)
+        """The largest body that any model takes."""
 
     def __iter__(self) -> Iterator[ServedModel]:
         return iter(self._models)

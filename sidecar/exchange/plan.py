@@ -16,7 +16,7 @@ from sidecar.responses.errors import ApiError
 from sidecar.responses.ids import ResponseIds, ulid
 from sidecar.responses.open_items import Json
 from sidecar.responses.request import ResponsesRequest
-from sidecar.surfaces.limits import check_limits
+from sidecar.surfaces.limits import check_limits, check_size
 from sidecar.surfaces.surface import Surface
 from sidecar.triton.contracts.contract import Contract, Generation
 
@@ -46,9 +46,10 @@ def make_plan(surface: Surface, catalog: ModelCatalog, event: RequestComplete, e
     Raises:
         ApiError: the request is refused, its prompt does not fit, or its model is not ready.
     """
+    check_size(event.body_bytes, catalog.max_request_bytes, "this node")
     request = surface.accept(event.headers, event.body)
     model = catalog.find(request.model)
-    check_limits(request, len(event.body), model.limits)
+    check_limits(request, event.body_bytes, model.limits)
     contract = model.contract
     if contract is None:
         raise ApiError("infer_backend_unavailable", "The model runtime is starting; try again shortly.")

@@ -102,7 +102,7 @@ class Session:
         head_at, unix_time = self._clock.monotonic(), self._clock.unix()
         headers = messages.headers_of(message.request_headers.headers)
         self.request_id = headers.get("x-request-id", "")
-        body = bytearray()
+        body, size = bytearray(), 0
         ended = message.request_headers.end_of_stream
         while not ended:
             message = await self._stream.read()
@@ -110,12 +110,14 @@ class Session:
                 await self._pass_through(message)
                 return None
             if message.HasField("request_body"):
-                body += message.request_body.body
+                size += len(message.request_body.body)
+                if size <= self._exchange.max_request_bytes:
+                    body += message.request_body.body
                 ended = message.request_body.end_of_stream
             else:
                 ended = message.HasField("request_trailers")
         self._wire = self._make_wire(headers)
-        return RequestComplete(headers, bytes(body), head_at, unix_time)
+        return RequestComplete(headers, bytes(body), size, head_at, unix_time)
 
     async def _begin(self, request: RequestComplete) -> None:
         loop = asyncio.get_running_loop()

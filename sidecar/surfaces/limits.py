@@ -21,11 +21,15 @@ class RequestLimits:
     max_images: int = 32
 
 
+def check_size(body_bytes: int, limit: int, who: str) -> None:
+    """Raise :class:`ApiError` ``payload_too_large`` for a body above ``limit`` bytes; ``who`` set the limit."""
+    if body_bytes > limit:
+        raise ApiError("payload_too_large", f"Request body is {body_bytes} bytes; {who} accepts at most {limit}")
+
+
 def check_limits(request: ResponsesRequest, body_bytes: int, limits: RequestLimits) -> None:
     """Raise :class:`ApiError` ``payload_too_large`` or ``invalid_request`` where a request exceeds ``limits``."""
-    if body_bytes > limits.max_request_bytes:
-        accepted = f"this model accepts at most {limits.max_request_bytes}"
-        raise ApiError("payload_too_large", f"Request body is {body_bytes} bytes; {accepted}")
+    check_size(body_bytes, limits.max_request_bytes, "this model")
     _check_count("items", len(request.input), limits.max_items, "input")
     _check_count("tools", len(request.tools), limits.max_tools, "tools")
     _check_count("images", _count_images(request), limits.max_images, "input")

@@ -86,7 +86,8 @@ def exchange(served: ServedModel | None = None, surface: Surface = SURFACES["nod
 def request(head_at: float = 100.0, **body: Any) -> RequestComplete:
     headers = {**CREATE, "content-type": "application/json", "x-request-id": "r-1", "cookie": "secret"}
     whole = {"model": "letters", "input": "hi", **body}
-    return RequestComplete(headers, json.dumps(whole).encode(), head_at, 1_800_000_000.5)
+    encoded = json.dumps(whole).encode()
+    return RequestComplete(headers, encoded, len(encoded), head_at, 1_800_000_000.5)
 
 
 def response(ids: Iterable[int], final: bool = False) -> bytes:

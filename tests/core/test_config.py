@@ -39,7 +39,7 @@ def test_relative_paths_are_relative_to_the_file(tmp_path: Path) -> None:
         ({"models": [{**MODEL, "context_length": "x"}]}, "models[0].context_length: Input should be a valid integer"),
         ({"models": [{**MODEL, "triton_model": "a b"}]}, "models[0].triton_model: String should match pattern"),
         ({"models": [{**MODEL, "limits": {"max_items": 0}}]}, "models[0].limits.max_items: Input should be greater"),
-        ({"models": [MODEL, MODEL]}, "two models have the same name"),
+        ({"models": [MODEL, MODEL]}, "m is the name or alias of more than one model"),
         ({"surfaces": {"node": {"failed_event": "perhaps"}}}, "surfaces.node.failed_event: Input should be a valid"),
         ({"sockets": "/" + "x" * 100}, "sockets: a directory for Unix sockets has at most 90 characters"),
     ],

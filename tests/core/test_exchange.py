@@ -180,7 +180,7 @@ def test_only_tracing_headers_reach_the_upstream() -> None:
 @pytest.mark.parametrize("prompt_tokens", [100, 101])
 def test_a_prompt_that_leaves_no_room_is_refused(prompt_tokens: int) -> None:
     refused = reply(exchange(model(prompt_tokens)).handle(request()))
-    assert (refused.status, refused.code) == (400, "context_length_exceeded")
+    assert (refused.status, refused.outcome) == (400, "context_length_exceeded")
 
 
 def test_a_body_over_the_models_limit_is_refused_with_both_numbers() -> None:

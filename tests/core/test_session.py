@@ -210,6 +210,15 @@ async def test_a_refusal_is_an_immediate_response_marked_as_ours(start: Start) -
     assert immediate.headers.set_headers[0].header.raw_value == b"application/json"
 
 
+async def test_a_body_beyond_every_models_limit_is_refused_with_its_whole_size(start: Start) -> None:
+    run = start()
+    run.stream.send(request_head(), request_body(b" " * 900, end=False), request_body(b" " * 900))
+    (refusal,) = await run.finished()
+    assert refusal.immediate_response.status.code == 413
+    message = json.loads(refusal.immediate_response.body)["error"]["message"]
+    assert message == "Request body is 1800 bytes; this node accepts at most 1000"
+
+
 async def test_a_request_without_a_body_is_refused(start: Start) -> None:
     run = start()
     run.stream.send(request_head(end=True))

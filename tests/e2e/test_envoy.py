@@ -76,7 +76,7 @@ ERRORS = {
     "GET": (request("GET", PATH, key=KEY), 405, "method_not_allowed"),
     "DELETE": (request("DELETE", PATH, key=KEY), 405, "method_not_allowed"),
     "too long by its Content-Length": (
-        request("POST", PATH, key=KEY, headers=["Content-Length: 10485761"]),
+        request("POST", PATH, key=KEY, headers=["Content-Length: 41943041"]),
         413,
         "payload_too_large",
     ),
@@ -112,7 +112,7 @@ def test_a_wrong_method_is_told_the_right_one(lone_envoy: Envoy) -> None:
 
 def test_a_body_that_is_too_long_is_told_the_limit(lone_envoy: Envoy) -> None:
     reply = ask(lone_envoy, request("POST", PATH, key=KEY, headers=["Content-Length: 99999999"]))
-    assert "10485760" in reply.error()["message"]
+    assert "41943040" in reply.error()["message"]
 
 
 def test_health_needs_no_key(lone_envoy: Envoy) -> None:

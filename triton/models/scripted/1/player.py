@@ -122,6 +122,9 @@ class Player:
         self._somebody_plays.set()
         try:
             await performance.run()
+        except Exception as error:
+            # Without an answer its client would wait for ever.
+            performance.generation.fail(f"The script failed: {error}", pb_utils.TritonError.INTERNAL)
         finally:
             self._playing.remove(performance)
             if not self._playing:

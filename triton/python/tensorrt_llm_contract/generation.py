@@ -1,8 +1,8 @@
 """One request's life inside a model: its inputs, its cancellation and its responses.
 
 The behaviour follows TensorRT-LLM's backend: streamed responses carry the new ids only; without ``streaming`` one
-response carries the prompt (unless ``exclude_input_in_output``) and all ids; a second request with ``stop`` and the same
-request id ends the first.
+response carries the prompt (unless ``exclude_input_in_output``) and all ids; a second request with ``stop`` and the
+same request id ends the first.
 """
 
 import threading

@@ -1,6 +1,6 @@
 """The tensors of TensorRT-LLM's ``tensorrt_llm`` model.
 
-Names, types and dims follow TensorRT-LLM's ``triton_backend/all_models/inflight_batcher_llm/tensorrt_llm/config.pbtxt``.
+Names, types and dims follow ``inflight_batcher_llm/tensorrt_llm/config.pbtxt`` of TensorRT-LLM's Triton backend.
 Types that its template leaves open are FP16 for features and embeddings and FP32 for logits. Dims are without the
 batch dimension, which every tensor has because ``max_batch_size`` is above 0.
 """

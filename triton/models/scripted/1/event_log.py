@@ -12,7 +12,7 @@ _LEFT_OUT = {"input_ids", "embedding_bias"}
 
 
 class EventLog:
-    """Appends lines with ``time`` (seconds), ``event``, ``id`` and details to a file; without a path it does nothing."""
+    """Appends lines with ``time`` (seconds), ``event``, ``id`` and details to a file, or nowhere without a path."""
 
     def __init__(self, path: str | None) -> None:
         self._file = Path(path).open("a", buffering=1, encoding="utf-8") if path else None  # noqa: SIM115

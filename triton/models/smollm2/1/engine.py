@@ -1,13 +1,13 @@
 """llama.cpp, through xllamacpp: ids in, ids out.
 
-xllamacpp is llama.cpp's HTTP server as a library: requests and answers look like those of its completions endpoint. Two
-things need care. It opens that HTTP server in any case, so the server is locked. And it thinks in text: the ids of tokens
-that end inside a character are not told, only their number, once the character is complete; they are worked out from its
-bytes.
+xllamacpp is llama.cpp's HTTP server as a library: requests and answers look like those of its completions endpoint.
+Two things need care. It opens that HTTP server in any case, so the server is locked. And it thinks in text: the ids of
+tokens that end inside a character are not told, only their number, once the character is complete; they are worked out
+from its bytes.
 """
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,13 +95,12 @@ class Engine:
             "return_progress": True,
             **parameters,
         }
+        silent_ends: Set[int] = frozenset()
         if "grammar" in parameters:
-            # A grammar lets its text end with any token that the engine takes for an end; only the model's own is one.
+            # LLGuidance ends a text with a token of its choice, which is not the model's end and not for the client.
             request["ignore_eos"] = False
-            request["logit_bias"] = parameters["logit_bias"] + [
-                [id_, False] for id_ in self._spelling.other_special_ids
-            ]
-        reader = _Reader(self._spelling, take)
+            silent_ends = self._spelling.other_special_ids
+        reader = _Reader(self._spelling, silent_ends, take)
         self._server.handle_completions(request, reader.receive)
         if reader.failure:
             raise reader.failure
@@ -110,9 +109,10 @@ class Engine:
 class _Reader:
     """Turns the chunks of one answer into progress."""
 
-    def __init__(self, spelling: Spelling, take: Callable[[Progress], bool]) -> None:
+    def __init__(self, spelling: Spelling, silent_ends: Set[int], take: Callable[[Progress], bool]) -> None:
         self.failure: Exception | None = None
         self._spelling = spelling
+        self._silent_ends = silent_ends
         self._take = take
         self._told = 0
 
@@ -130,6 +130,7 @@ class _Reader:
         timings = chunk.get("timings", {})
         choice = chunk["choices"][0]
         told = (choice["logprobs"] or {"content": []})["content"]
+        told = [token for token in told if token["id"] not in self._silent_ends]
         ids = [token["id"] for token in told]
         log_probs = [token["logprob"] for token in told]
         if told:

@@ -5,57 +5,64 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import asdict
 
+from bench.chain import chain_table, measure_chain
 from bench.fake_triton import PACED, UNPACED
-from bench.figures import Figures
+from bench.figures import Figures, NothingMeasuredError
 from bench.load import Load
+from bench.machine import PAUSE, wake_up_cost
 from bench.report import Row, summarise, table
 from bench.rig import Measurement, Rig
-from stack.paths import LOCAL
+from stack.paths import LOCAL, TOKENIZER
 from stack.process import StackError
 from stack.setup import install_tokenizer
 
-RATE = 20.0
-"""Tokens per second and stream of the paced loads."""
+RATE = 10.0
+"""Tokens per second and stream of the paced loads: a fast reader's pace."""
 TTFT = 0.05
 """The fake Triton's time to the first token, in seconds."""
+RAMP = 1.0
+"""Seconds over which paced streams start."""
 ROUNDS = 3
-LEVELS = (1, 64, 256)
-SECONDS = 4.0
-"""How long a paced stream lasts."""
-UNPACED_TOKENS = {1: 8000, 64: 500, 256: 125}
-"""Tokens per stream of the unpaced loads, by streams."""
+LIMIT = 8.0
+"""Seconds after which a run is cut off."""
 
 
-def paced(streams: int) -> Load:
-    """Every stream one request; they start one after the other within a second."""
-    ramp = 1.0 if streams > 1 else 0.0
-    return Load(streams, requests=streams, tokens=int(SECONDS * RATE), ramp=ramp, limit=3 * SECONDS)
+def paced(streams: int, seconds: float = 4.0) -> Load:
+    """Every stream one request whose tokens come in cadence for ``seconds``."""
+    steady = (RAMP + TTFT + 0.5, TTFT + seconds - 1 / RATE)
+    return Load(streams, requests=streams, tokens=int(seconds * RATE), ramp=RAMP, limit=LIMIT, steady=steady)
 
 
 def unpaced(streams: int) -> Load:
     """Every stream one request whose tokens come at once: how fast a backlog is worked off."""
-    return Load(streams, requests=streams, tokens=UNPACED_TOKENS[streams], ramp=0, limit=3 * SECONDS)
+    return Load(streams, requests=streams, tokens=min(8_000, 32_000 // streams), ramp=0, limit=LIMIT)
 
 
-ONE_TOKEN = Load(streams=16, requests=320, tokens=1, ramp=0, limit=3 * SECONDS)
-"""Short requests: what a request costs besides its tokens."""
+def one_token() -> Load:
+    """Short requests: what a request costs besides its tokens."""
+    return Load(streams=16, requests=320, tokens=1, ramp=0, limit=LIMIT)
+
+
+LOADS: list[tuple[str, Load, str]] = [
+    *(("paced", paced(streams), PACED) for streams in (1, 64, 256, 512)),
+    *(("unpaced", unpaced(streams), UNPACED) for streams in (1, 64, 256)),
+    ("one token", one_token(), UNPACED),
+]
+"""Title, load and model of the table's rows."""
 
 
 def measure(rig: Rig) -> list[Row]:
     """All loads, round by round, so that a change of the machine's mood meets them all."""
-    rounds: dict[tuple[str, int], list[tuple[Measurement, Figures | None]]] = {}
-    rig.through(ONE_TOKEN, UNPACED)  # warms connections and lazily built tables
+    rig.through(one_token(), UNPACED)  # opens connections and fills caches
+    rounds: list[list[tuple[Measurement, Figures | None]]] = [[] for _ in LOADS]
     for number in range(ROUNDS):
-        print(f"round {number + 1} of {ROUNDS}", file=sys.stderr)
-        for streams in LEVELS:
-            direct = rig.direct(paced(streams))
-            rounds.setdefault(("paced", streams), []).append((rig.through(paced(streams), PACED), direct))
-            rounds.setdefault(("unpaced", streams), []).append((rig.through(unpaced(streams), UNPACED), None))
-        rounds.setdefault(("one token", 16), []).append((rig.through(ONE_TOKEN, UNPACED), None))
-    return [
-        summarise(load, rounds[load, streams]) for load, streams in sorted(rounds, key=lambda key: key[0] != "paced")
-    ]
+        progress(f"Round {number + 1} of {ROUNDS}")
+        for (_, load, model), results in zip(LOADS, rounds, strict=True):
+            direct = rig.direct(paced(load.streams, seconds=2)) if model == PACED else None
+            results.append((rig.through(load, model), direct))
+    return [summarise(title, results) for (title, _, _), results in zip(LOADS, rounds, strict=True)]
 
 
 def main() -> None:
@@ -64,24 +71,36 @@ def main() -> None:
     parser.add_argument("--wire", choices=["tunnel", "direct"], default="tunnel", help="how Envoy reaches Triton")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     options = parser.parse_args()
-
-    def progress(step: str) -> None:
-        print(step, file=sys.stderr)
-
     try:
         install_tokenizer(progress)
         with Rig(LOCAL / "bench", options.wire, RATE, TTFT, progress) as rig:
-            rows = measure(rig)
-    except StackError as error:
+            rows, idle = measure(rig), rig.idle
+    except (StackError, NothingMeasuredError) as error:
         sys.exit(f"error: {error}")
+    progress("The chain without I/O")
+    chain = measure_chain(TOKENIZER)
+    hot, cold = wake_up_cost()
     if options.json:
-        idle = {part: round(share, 4) for part, share in rig.idle.items()}
-        print(json.dumps({"wire": options.wire, "rate": RATE, "idle": idle, "rows": [row.to_json() for row in rows]}))
+        report = {
+            "wire": options.wire,
+            "rate": RATE,
+            "rows": [row.to_json() for row in rows],
+            "idle": idle,
+            "chain": [asdict(row) for row in chain],
+            "wake_up_us": {"hot": hot, "cold": cold},
+        }
+        print(json.dumps(report, indent=2))
         return
-    print(table(rows))
+    print(f"{table(rows)}\n\n{chain_table(chain)}\n")
+    print(f"Idle, subtracted above: Envoy {idle['envoy']:.2%}, sidecar {idle['sidecar']:.2%} of a processor.")
     print(
-        f"Idle: Envoy {rig.idle['envoy']:.2%}, sidecar {rig.idle['sidecar']:.2%} of one processor (subtracted above)."
+        f"This machine: work of {hot:.0f} µs in a tight loop takes {cold:.0f} µs after {PAUSE * 1000:.0f} ms of sleep."
     )
+
+
+def progress(step: str) -> None:
+    """Say what comes next, apart from the figures."""
+    print(step, file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,10 @@ from statistics import median
 from bench.stamps import written_at
 
 
+class NothingMeasuredError(Exception):
+    """Every request of a run failed; the message counts the failures."""
+
+
 @dataclass
 class Observation:
     """One stream as its client saw it; times are seconds of CLOCK_MONOTONIC."""
@@ -53,7 +57,7 @@ def figures(observations: Sequence[Observation], streams: int, rate: float) -> F
     Failed streams count as failures only; their tokens would flatter the others.
 
     Raises:
-        ValueError: no stream succeeded; the message names the failures.
+        NothingMeasuredError: no stream succeeded.
     """
     failures: dict[str, int] = {}
     for observation in observations:
@@ -61,7 +65,7 @@ def figures(observations: Sequence[Observation], streams: int, rate: float) -> F
             failures[observation.failure] = failures.get(observation.failure, 0) + 1
     good = [observation for observation in observations if observation.failure is None]
     if not good:
-        raise ValueError(f"every request failed: {failures}")
+        raise NothingMeasuredError(f"every request failed: {failures}")
     latencies = [
         (arrival - written) * 1000
         for observation in good

@@ -16,7 +16,8 @@ class Load:
     """``requests`` requests of ``tokens`` tokens over ``streams`` concurrent streams.
 
     The streams start one after the other over ``ramp`` seconds, so that they do not tick together. What has not
-    ended after ``limit`` seconds has failed.
+    ended after ``limit`` seconds has failed. ``steady`` is when all streams run, in seconds after the start: what a
+    token costs is measured then, without what requests cost. It is ``None`` where the whole run is meant.
     """
 
     streams: int
@@ -24,6 +25,7 @@ class Load:
     tokens: int
     ramp: float
     limit: float
+    steady: tuple[float, float] | None = None
 
 
 class Client(Protocol):

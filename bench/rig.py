@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import sys
 import time
@@ -53,6 +54,15 @@ class FakeTriton:
     def _listens(self) -> bool:
         with socket.socket() as client:
             return client.connect_ex(("127.0.0.1", self.port)) == 0
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Processor time used so far, in seconds: by each part, and by everything on the machine."""
+
+    at: float
+    parts: Mapping[str, float]
+    machine: float
 
 
 @dataclass(frozen=True)
@@ -115,14 +125,33 @@ class Rig:
 
     def through(self, load: Load, model: str) -> Measurement:
         """A load of one of the fake Triton's models through Envoy and the sidecar, with what it cost."""
-        rate = self.rate if model == PACED else 0
-        started, machine, used = time.monotonic(), machine_seconds(), self._used()
-        observations = uvloop.run(run(load, self._connector(model)))
-        seconds, spent = time.monotonic() - started, self._since(used)
-        seen = figures(observations, load.streams, rate)
-        cpu_us = {part: (spent[part] - self.idle[part] * seconds) / seen.tokens * 1e6 for part in self.idle}
-        others = (machine_seconds() - machine - sum(spent.values())) / seconds
-        return Measurement(seen, cpu_us, others)
+        return uvloop.run(self._observe(load, model))
+
+    async def _observe(self, load: Load, model: str) -> Measurement:
+        async with asyncio.TaskGroup() as tasks:
+            watch = tasks.create_task(self._watch(load.steady)) if load.steady else None
+            before = self._snapshot()
+            observations = await run(load, self._connector(model))
+            after = self._snapshot()
+        if watch:
+            before, after = watch.result()
+        seen = figures(observations, load.streams, self.rate if model == PACED else 0)
+        arrivals = [arrival for observation in observations for arrival in observation.arrivals]
+        tokens = sum(before.at <= arrival <= after.at for arrival in arrivals)
+        seconds = after.at - before.at
+        spent = {part: after.parts[part] - before.parts[part] for part in before.parts}
+        return Measurement(
+            figures=seen,
+            cpu_us={part: (spent[part] - idle * seconds) / tokens * 1e6 for part, idle in self.idle.items()},
+            others=(after.machine - before.machine - sum(spent.values())) / seconds,
+        )
+
+    async def _watch(self, window: tuple[float, float]) -> tuple[Snapshot, Snapshot]:
+        start, end = window
+        await asyncio.sleep(start)
+        before = self._snapshot()
+        await asyncio.sleep(end - start)
+        return before, self._snapshot()
 
     def _connector(self, model: str) -> Callable[[], Awaitable[Client]]:
         stack = self._stack
@@ -134,21 +163,19 @@ class Rig:
 
     def _idle_load(self) -> dict[str, float]:
         """Processors' share that Envoy and the sidecar take with nothing to do, such as for health checks."""
-        used = self._used()
+        before = self._snapshot().parts
         time.sleep(_IDLE_SECONDS)
-        spent = self._since(used)
-        return {part: spent[part] / _IDLE_SECONDS for part in ("envoy", "sidecar")}
+        after = self._snapshot().parts
+        return {part: (after[part] - before[part]) / _IDLE_SECONDS for part in ("envoy", "sidecar")}
 
-    def _used(self) -> dict[str, float]:
-        return {
+    def _snapshot(self) -> Snapshot:
+        parts = {
             "envoy": cpu_seconds(family([self._stack.envoy.process.pid])),
             "sidecar": cpu_seconds(family([self._stack.sidecar.process.pid])),
             "fake_triton": cpu_seconds([self._triton.process.pid]),
             "load": time.process_time(),
         }
-
-    def _since(self, before: Mapping[str, float]) -> dict[str, float]:
-        return {part: used - before[part] for part, used in self._used().items()}
+        return Snapshot(time.monotonic(), parts, machine_seconds())
 
     def _stop(self) -> None:
         self._stack.stop()

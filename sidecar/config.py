@@ -6,13 +6,14 @@ Every key has one meaning here; a mistake is reported with the key's path and wh
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 _Seconds = Annotated[float, Field(gt=0)]
 _Address = Annotated[str, Field(pattern=r"^[^\s:]+:\d{1,5}$")]
+_ModelName = Annotated[str, Field(min_length=1, max_length=128)]
 _TritonName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
 
 # sockaddr_un holds 107 characters, and the name of a worker's socket needs some of them.
@@ -45,16 +46,20 @@ class LimitsConfig(_Section):
 class ModelConfig(_Section):
     """One served model.
 
-    ``name`` is what clients ask for, ``triton_model`` what Triton calls it, ``tokenizer`` a Hugging Face tokenizer
-    directory with its chat template, ``context_length`` the tokens of prompt and answer together. ``stop`` are strings
-    that end an answer. Timeouts are seconds of silence.
+    ``name`` is what clients ask for, ``aliases`` are further names for it, ``triton_model`` is what Triton calls it,
+    ``tokenizer`` a Hugging Face tokenizer directory with its chat template, ``context_length`` the tokens of prompt and
+    answer together. ``stop`` are strings that end an answer. ``late_system`` is what becomes of a system message inside
+    the conversation where the template takes none there: ``user`` makes it a user turn that starts with ``[system]``,
+    ``leading`` moves it to the system message at the start. Timeouts are seconds of silence.
     """
 
-    name: Annotated[str, Field(min_length=1, max_length=128)]
+    name: _ModelName
+    aliases: tuple[_ModelName, ...] = ()
     triton_model: _TritonName
     tokenizer: Path
     context_length: Annotated[int, Field(ge=2, le=2**31 - 1)]
     stop: tuple[Annotated[str, Field(min_length=1, max_length=256)], ...] = ()
+    late_system: Literal["user", "leading"] = "user"
     limits: LimitsConfig = LimitsConfig()
     first_token_timeout: _Seconds = 120.0
     token_timeout: _Seconds = 60.0
@@ -77,6 +82,7 @@ class Config(_Section):
 
     ``sockets`` is the directory of the workers' Unix sockets, ``worker-<i>.sock``. ``keep_alive`` is the silence in a
     stream after which a comment is sent; ``drain`` how long a stopping worker lets its streams run. Both are seconds.
+    ``log_level`` ``debug`` adds what the model runtime said about its failures, which may hold parts of prompts.
     """
 
     node: Annotated[str, Field(min_length=1, max_length=128)]
@@ -87,12 +93,14 @@ class Config(_Section):
     surfaces: SurfacesConfig = SurfacesConfig()
     keep_alive: _Seconds = 15.0
     drain: _Seconds = 30.0
+    log_level: Literal["info", "debug"] = "info"
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Config:
-        names = [model.name for model in self.models]
-        if len(set(names)) != len(names):
-            raise ValueError("two models have the same name")
+        names = [name for model in self.models for name in (model.name, *model.aliases)]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"{twice} is the name or alias of more than one model, or twice of one")
         return self
 
     def socket(self, index: int) -> Path:

@@ -47,13 +47,15 @@ def load_model(config: ModelConfig) -> ServedModel:
     """
     return ServedModel(
         name=config.name,
+        aliases=config.aliases,
+        created=int((config.tokenizer / "tokenizer.json").stat().st_mtime),
         triton_model=config.triton_model,
         context_length=config.context_length,
         limits=RequestLimits(**config.limits.model_dump()),
         stop=config.stop,
         first_token_timeout=config.first_token_timeout,
         token_timeout=config.token_timeout,
-        renderer=PromptRenderer(Tokenizer.load(config.tokenizer)),
+        renderer=PromptRenderer(Tokenizer.load(config.tokenizer), late_system=config.late_system),
     )
 
 

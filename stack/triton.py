@@ -122,7 +122,7 @@ def start(
             "SCRIPTED_EVENT_LOG": str(event_log.resolve()) if event_log else "",
         },
     )
-    triton = Triton(process, ports, shared_memory)
+    triton = Triton(process, ports, shared_memory, event_log)
     try:
         process.wait_until(triton.ready, _READY_SECONDS)
     except BaseException:
@@ -132,12 +132,13 @@ def start(
 
 
 class Triton:
-    """A running tritonserver."""
+    """A running tritonserver. ``shared_memory`` begins the names of its regions in ``/dev/shm``."""
 
-    def __init__(self, process: Process, ports: Ports, shared_memory: str) -> None:
+    def __init__(self, process: Process, ports: Ports, shared_memory: str, event_log: Path | None) -> None:
         self.process = process
         self.ports = ports
-        self._shared_memory = shared_memory
+        self.event_log = event_log
+        self.shared_memory = shared_memory
         self.grpc_port = ports.grpc
         self.http_port = ports.http
         self.metrics_port = ports.metrics
@@ -167,7 +168,7 @@ class Triton:
 
     def _remove_shared_memory(self) -> None:
         # A server that was killed leaves its regions behind, and a killed model's process keeps its own.
-        for region in _SHARED_MEMORY.glob(f"{self._shared_memory}*"):
+        for region in _SHARED_MEMORY.glob(f"{self.shared_memory}*"):
             region.unlink(missing_ok=True)
 
 

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from sidecar.cli.check import run_checks
+from sidecar.cli.docs import write_docs
 from sidecar.config import Config, ConfigError, load
 from sidecar.server import run_worker
 from sidecar.supervisor import supervise
@@ -22,8 +23,9 @@ _ConfigFile = Annotated[Path, typer.Option("--config", help="The configuration f
 @app.command()
 def serve(config: _ConfigFile) -> None:
     """Serve requests from Envoy until SIGTERM."""
-    _configure_logging()
-    asyncio.run(supervise(_load(config), config.resolve()))
+    settings = _load(config)
+    _configure_logging(settings)
+    asyncio.run(supervise(settings, config.resolve()))
 
 
 @app.command()
@@ -38,10 +40,17 @@ def check(
 
 
 @app.command(hidden=True)
+def docs(directory: Annotated[Path, typer.Argument(help="Where to write them.")]) -> None:
+    """Write the documents that are made from the code."""
+    write_docs(directory)
+
+
+@app.command(hidden=True)
 def worker(config: _ConfigFile, index: Annotated[int, typer.Option("--index")]) -> None:
     """One worker process; the supervisor starts it."""
-    _configure_logging()
-    run_worker(_load(config), index)
+    settings = _load(config)
+    _configure_logging(settings)
+    run_worker(settings, index)
 
 
 def main() -> None:
@@ -57,5 +66,7 @@ def _load(path: Path) -> Config:
         raise typer.Exit(2) from error
 
 
-def _configure_logging() -> None:
+def _configure_logging(config: Config) -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    # The libraries' own debugging is no help here and may hold more than ours.
+    logging.getLogger("sidecar").setLevel(config.log_level.upper())

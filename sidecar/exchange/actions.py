@@ -1,19 +1,14 @@
-"""What an exchange asks of its caller, in order."""
+"""What an exchange asks of its caller, in order.
+
+A :class:`Reply` is a whole answer in place of everything else; the exchange is over with it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-
-@dataclass(frozen=True, slots=True)
-class Reject:
-    """Answer with a plain HTTP error; the exchange is over. ``code`` names the error for logs."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-    code: str
+from sidecar.responses.reply import Reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,4 +38,4 @@ class Finish:
     """End the response body; the exchange is over."""
 
 
-Action = Reject | CallUpstream | SendHead | SendBody | Finish
+Action = Reply | CallUpstream | SendHead | SendBody | Finish

@@ -6,7 +6,8 @@ The same chain serves streamed and non-streamed requests, so that the final resp
 from __future__ import annotations
 
 from sidecar.output.stops import StopStrings
-from sidecar.responses.events import EventWriter, ItemStatus, Json
+from sidecar.responses.events import EventWriter
+from sidecar.responses.open_items import ItemStatus, Json
 from sidecar.responses.usage import Usage
 from sidecar.triton.contracts.contract import FinishReason, Piece
 
@@ -45,7 +46,7 @@ class Answer:
             self._leading_space = None
             events += self._writer.open_message()
         status: ItemStatus = "incomplete" if finish_reason == "length" else "completed"
-        return events + self._writer.close_message(status)
+        return events + self._writer.close(status)
 
     def result(self, finish_reason: FinishReason) -> Json:
         """The fields of the final response that the answer decides."""
@@ -59,10 +60,10 @@ class Answer:
 
     def _add_text(self, text: str) -> bytes:
         if self._leading_space is None:
-            return self._writer.text_delta(text)
+            return self._writer.delta(text)
         # White space before the first visible character opens no item; it comes with that character.
         self._leading_space += text
         if self._leading_space.isspace():
             return b""
         text, self._leading_space = self._leading_space, None
-        return self._writer.open_message() + self._writer.text_delta(text)
+        return self._writer.open_message() + self._writer.delta(text)

@@ -4,16 +4,17 @@ Two rules:
 
 * The exchange never waits and never looks at a clock, a socket or a random source: whatever it needs comes with an
   event, whatever it wants done goes out as an action, and what went wrong ends as an :class:`ApiError`.
-* It ends exactly once: with ``Reject`` while no head has been sent, with ``Finish`` after that, or because the client
+* It ends exactly once: with ``Reply`` while no head has been sent, with ``Finish`` after that, or because the client
   has gone. Events that come later change nothing.
 
 States::
 
     WAITING --RequestComplete--> CALLING --first generated token--> ANSWERING --> DONE
-       \\______ Reject ____________/ \\_____ Reject ____/   \\____ error event ___/
+       \\______ Reply _____________/ \\_____ Reply _____/   \\____ error event ___/
 
-A streamed answer's head is held until the first generated token, a non-streamed one's until the last: a failure before
-that is a plain HTTP error. After it, a stream ends with one ``error`` event.
+What a request is for comes first: all but a new response is answered at once, with a ``Reply``. A streamed answer's head
+is held until the first generated token, a non-streamed one's until the last: a failure before that is a plain HTTP
+error. After it, a stream ends with one ``error`` event.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import assert_never
 
-from sidecar.exchange.actions import Action, CallUpstream, Finish, Reject, SendBody, SendHead
+from sidecar.exchange.actions import Action, CallUpstream, Finish, SendBody, SendHead
 from sidecar.exchange.answer import Answer
 from sidecar.exchange.events import (
     Abort,
@@ -35,14 +36,19 @@ from sidecar.exchange.events import (
 from sidecar.exchange.models import ModelCatalog
 from sidecar.exchange.plan import Plan, make_plan
 from sidecar.exchange.report import Report, Timing
+from sidecar.exchange.resources import answer_at_once
 from sidecar.exchange.upstream import UpstreamReader
 from sidecar.output.stops import StopStrings
 from sidecar.responses.errors import ApiError
-from sidecar.responses.events import EventWriter, Json, json_bytes
+from sidecar.responses.events import EventWriter, json_bytes
+from sidecar.responses.open_items import Json
+from sidecar.responses.reply import Reply
 from sidecar.responses.usage import Usage
+from sidecar.surfaces.endpoints import Operation
 from sidecar.surfaces.surface import Surface
 from sidecar.triton import errors
 from sidecar.triton.contracts.contract import FinishReason
+from sidecar.triton.errors import BackendError
 
 KEEP_ALIVE = b": keep-alive\n\n"
 
@@ -75,6 +81,7 @@ class Exchange:
         self._usage = Usage()
         self._timing = Timing()
         self._outcome = "client_gone"
+        self._backend_error: BackendError | None = None
         self._plan: Plan | None = None
         self._upstream_at = 0.0
         self._sent_at = 0.0
@@ -83,6 +90,11 @@ class Exchange:
     def done(self) -> bool:
         """Whether the exchange is over."""
         return self._state is State.DONE
+
+    @property
+    def backend_error(self) -> BackendError | None:
+        """The model runtime's failure that ended the exchange. Its words may hold content."""
+        return self._backend_error
 
     def report(self) -> Report:
         """What is known of the exchange, without any of its content; complete once it is done."""
@@ -123,6 +135,9 @@ class Exchange:
 
     def _begin(self, event: RequestComplete) -> list[Action]:
         self._timing.head_at = event.head_at
+        target = self._surface.target(event.headers)
+        if target.operation is not Operation.CREATE_RESPONSE:
+            return self._reply(answer_at_once(target, self._surface, self._catalog, self._node))
         self._plan = plan = make_plan(self._surface, self._catalog, event, self._entropy)
         self._usage.input_tokens = len(plan.generation.prompt_ids)
         self._decoder = plan.contract.decoder(plan.generation, plan.model.renderer.detokenizer())
@@ -213,11 +228,12 @@ class Exchange:
         return []
 
     def _fail(self, error: ApiError) -> list[Action]:
-        streaming = self._state is State.ANSWERING and self._must_plan.stream
+        if isinstance(error, BackendError):
+            self._backend_error = error
+        if not (self._state is State.ANSWERING and self._must_plan.stream):
+            return self._reply(error.reply())
         self._outcome = error.code
         self._state = State.DONE
-        if not streaming:
-            return [Reject(error.status, error.headers(), error.body(), error.code)]
         events = b""
         if self._surface.failed_event:
             failed = {"status": "failed", "error": {"code": error.code, "message": error.message}}
@@ -225,6 +241,11 @@ class Exchange:
                 {**self._must_plan.response, **failed, "output": self._writer.output, "usage": self._usage.to_json()}
             )
         return [SendBody(events + self._writer.error(error)), Finish()]
+
+    def _reply(self, reply: Reply) -> list[Action]:
+        self._outcome = reply.outcome
+        self._state = State.DONE
+        return [reply]
 
     @property
     def _must_plan(self) -> Plan:

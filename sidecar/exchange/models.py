@@ -13,8 +13,9 @@ from sidecar.triton.contracts.contract import Contract
 
 @dataclass(slots=True)
 class ServedModel:
-    """One model: its name on the wire, where Triton has it, and its limits.
+    """One model: its names on the wire, where Triton has it, and its limits.
 
+    ``aliases`` are further names for it. ``created`` is when its files were made, in seconds since the epoch.
     ``context_length`` is in tokens, prompt and answer together. ``first_token_timeout`` and ``token_timeout`` are the
     longest silences allowed, in seconds. ``contract`` is ``None`` until Triton has been asked.
     """
@@ -27,17 +28,24 @@ class ServedModel:
     first_token_timeout: float
     token_timeout: float
     renderer: PromptRenderer
+    aliases: tuple[str, ...] = ()
+    created: int = 0
     contract: Contract | None = None
 
 
 class ModelCatalog:
-    """The node's models by name."""
+    """The node's models by name and alias."""
 
     def __init__(self, models: Iterable[ServedModel]) -> None:
-        self._by_name = {model.name: model for model in models}
+        self._models = tuple(models)
+        self._by_name = {name: model for model in self._models for name in (model.name, *model.aliases)}
 
     def __iter__(self) -> Iterator[ServedModel]:
-        return iter(self._by_name.values())
+        return iter(self._models)
+
+    def names(self) -> Iterable[str]:
+        """Every name that clients may ask for: the models in order, each one's aliases after its name."""
+        return self._by_name
 
     def find(self, name: str) -> ServedModel:
         """The model that serves ``name``.

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from sidecar.exchange.events import RequestComplete
 from sidecar.exchange.models import ModelCatalog, ServedModel
 from sidecar.responses.errors import ApiError
-from sidecar.responses.events import Json
 from sidecar.responses.ids import ResponseIds, ulid
+from sidecar.responses.open_items import Json
 from sidecar.responses.request import ResponsesRequest
 from sidecar.surfaces.limits import check_limits
 from sidecar.surfaces.surface import Surface

@@ -46,8 +46,8 @@ class Timing:
 class Report:
     """The end of an exchange.
 
-    ``outcome`` is ``completed``, ``incomplete``, ``client_gone`` or an error's code; ``model`` and ``stream`` are
-    ``None`` when the request was refused before they were known.
+    ``outcome`` is ``completed``, ``incomplete``, ``client_gone``, an error's code, or ``ok`` where no response was
+    asked for; ``model`` and ``stream`` are ``None`` then, and when the request was refused before they were known.
     """
 
     outcome: str

@@ -23,6 +23,8 @@ from envoy.service.ext_proc.v3.external_processor_pb2 import (
 )
 from envoy.type.v3.http_status_pb2 import HttpStatus
 
+from sidecar.responses.reply import Reply
+
 # One request-body message must stay within the listener's buffer limit.
 _MAX_BODY_MESSAGE = 1 << 20
 # Marks our own answers in %RESPONSE_CODE_DETAILS%; the Envoy configuration passes their bodies through by it.
@@ -64,11 +66,14 @@ def response_trailers(remove: Iterable[str] = ()) -> ProcessingResponse:
     )
 
 
-def immediate(status: int, headers: Mapping[str, str], body: bytes, code: str) -> ProcessingResponse:
+def immediate(reply: Reply) -> ProcessingResponse:
     """A whole answer in place of the upstream's, possible while the response head is unanswered."""
     return ProcessingResponse(
         immediate_response=ImmediateResponse(
-            status=HttpStatus(code=status), headers=_mutation(headers, ()), body=body, details=DETAILS_PREFIX + code
+            status=HttpStatus(code=reply.status),
+            headers=_mutation(reply.headers, ()),
+            body=reply.body,
+            details=DETAILS_PREFIX + reply.outcome,
         )
     )
 

@@ -20,7 +20,6 @@ from envoy.service.ext_proc.v3.external_processor_pb2_grpc import ExternalProces
 
 from sidecar.exchange.exchange import Exchange
 from sidecar.exchange.models import ModelCatalog
-from sidecar.exchange.report import Report
 from sidecar.extproc.session import Session, Stream
 from sidecar.responses.errors import ApiError
 from sidecar.surfaces.surface import Surface
@@ -30,6 +29,7 @@ SURFACE_METADATA = "x-responses-surface"
 WIRE_METADATA = "x-responses-wire"
 
 _TICK_SECONDS = 0.25
+_log = logging.getLogger(__name__)
 _access_log = logging.getLogger("sidecar.access")
 
 
@@ -92,7 +92,7 @@ class Sessions:
             await session.run()
         finally:
             self._active.discard(session)
-            _log_access(session.request_id, exchange.report())
+            _log_end(session.request_id, exchange)
 
     async def tick_forever(self) -> None:
         """Tell the sessions under way that time passes, until cancelled. One timer serves them all."""
@@ -133,11 +133,16 @@ class _GrpcStream:
         await self._context.write(message)
 
 
-def _log_access(request_id: str, report: Report) -> None:
+def _log_end(request_id: str, exchange: Exchange) -> None:
+    report, failure = exchange.report(), exchange.backend_error
     usage, timing = report.usage, report.timing
+    if failure is not None:
+        # The runtime's own words may hold prompts: they are for an operator who asks for them.
+        _log.debug("request %s: the model runtime said: %r", request_id, failure.words)
     entry = {
         "request_id": request_id,
         "outcome": report.outcome,
+        "backend_failure": failure.failure if failure else None,
         "model": report.model,
         "stream": report.stream,
         "input_tokens": usage.input_tokens,

@@ -14,12 +14,13 @@ from typing import Protocol
 
 from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, ProcessingResponse
 
-from sidecar.exchange.actions import Action, CallUpstream, Finish, Reject, SendBody, SendHead
+from sidecar.exchange.actions import Action, CallUpstream, Finish, SendBody, SendHead
 from sidecar.exchange.events import Abort, ClientGone, Event, RequestComplete, Tick
 from sidecar.exchange.exchange import Exchange
 from sidecar.extproc import messages
 from sidecar.extproc.wires import WIRES, Wire
 from sidecar.responses.errors import ApiError
+from sidecar.responses.reply import Reply
 
 _log = logging.getLogger(__name__)
 
@@ -153,8 +154,8 @@ class Session:
                 case CallUpstream():
                     self.called = True
                     yield from self._wire.call(action)
-                case Reject():
-                    yield messages.immediate(action.status, action.headers, action.body, action.code)
+                case Reply():
+                    yield messages.immediate(action)
         if data:
             yield messages.response_body(b"".join(data), end=False)
 

@@ -3,7 +3,7 @@
 A parser turns text, split anywhere, into segments. Its rules:
 
 * Any split of the text gives the same segments, runs of deltas of one kind taken together.
-* It holds back at most what may be the beginning of a marker, never more than the longest marker, and its cost is linear.
+* It holds back at most what may be the beginning of a marker, and its cost is linear.
 * Nothing is lost: what looked like markup and is not comes out as text.
 * A call's name is known before the call opens; each prefix of its joined argument deltas is a prefix of the final JSON.
 """

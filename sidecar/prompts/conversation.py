@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from sidecar.prompts.features import TemplateFeatures
 from sidecar.prompts.template import Turn
@@ -20,6 +20,9 @@ from sidecar.responses.items import AssistantMessage, FunctionCall, FunctionCall
 from sidecar.responses.parts import InputImage, InputPart, OutputText
 from sidecar.responses.request import ResponsesRequest
 
+LateSystem = Literal["user", "leading"]
+"""What a system message becomes that the template does not take where it stands: a user turn, or a part of the first."""
+
 LATE_SYSTEM_MARK = "[system]\n"
 """How a user turn begins that carries a system message which the template does not take where it stands."""
 
@@ -27,7 +30,7 @@ NO_ANSWER = "…"
 """What the assistant says where the client sent no answer and the template insists on one."""
 
 
-def to_turns(request: ResponsesRequest, features: TemplateFeatures) -> list[Turn]:
+def to_turns(request: ResponsesRequest, features: TemplateFeatures, late_system: LateSystem = "user") -> list[Turn]:
     """The conversation of ``request``, whose calls and outputs are paired, as turns that ``features`` allow.
 
     Raises :class:`ApiError` ``invalid_request`` for an image that has no place in the prompt.
@@ -36,6 +39,9 @@ def to_turns(request: ResponsesRequest, features: TemplateFeatures) -> list[Turn
     if not features.tools:
         turns = without_tool_turns(turns)
     leading, turns = _split_leading_system(request, turns)
+    if not features.late_system and late_system == "leading":
+        leading += [turn["content"] for turn in turns if turn["role"] == "system" and turn["content"]]
+        turns = [turn for turn in turns if turn["role"] != "system"]
     if not features.tools and (tools := to_tools(request)):
         leading.append(describe_tools(tools))
     if not features.late_system:

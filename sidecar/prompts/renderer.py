@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from sidecar.prompts.conversation import to_tools, to_turns
+from sidecar.prompts.conversation import LateSystem, to_tools, to_turns
 from sidecar.prompts.detokenizer import Detokenizer
 from sidecar.prompts.features import detect_features
 from sidecar.prompts.guard import CUT, MarkerGuard
@@ -27,11 +27,15 @@ class Prompt:
 class PromptRenderer:
     """Renders prompts for one model. Pure and safe in any thread; a long prompt takes milliseconds."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        """Compile and probe the tokenizer's chat template; raises :class:`ValueError` when it has none."""
+    def __init__(self, tokenizer: Tokenizer, *, late_system: LateSystem = "user") -> None:
+        """Compile and probe the tokenizer's chat template; raises :class:`ValueError` when it has none.
+
+        ``late_system`` is where system messages go that the template does not take where they stand.
+        """
         if tokenizer.template_source is None:
             raise ValueError("the tokenizer has no chat template")
         self._tokenizer = tokenizer
+        self._late_system = late_system
         self._template = ChatTemplate(
             tokenizer.template_source, bos_token=tokenizer.bos_token, eos_token=tokenizer.eos_token
         )
@@ -45,7 +49,7 @@ class PromptRenderer:
 
         Raises :class:`ApiError` ``invalid_request`` for a conversation that the model's template cannot take.
         """
-        turns = self._guard.protect(to_turns(request, self.features))
+        turns = self._guard.protect(to_turns(request, self.features, self._late_system))
         tools = self._guard.protect(to_tools(request)) if self.features.tools else []
         thinking = request.reasons if self.features.thinking_switch else None
         try:

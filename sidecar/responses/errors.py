@@ -5,49 +5,155 @@ Source: the node surface's error list; the shape of ``error`` is OpenAI's, all f
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from sidecar.responses.reply import Reply
+
 
 class ErrorKind(NamedTuple):
-    """What a code means on the wire.
+    """What a code means on the wire, and in words.
 
-    ``status`` is the HTTP status, ``type`` OpenAI's error type, ``retry_after`` the ``Retry-After`` value in seconds
-    where waiting helps (``None`` where the client should not be told to wait), ``should_retry`` is ``False`` where
-    sending the same request again cannot help although the status would make an SDK try.
+    ``status`` is the HTTP status, ``type`` OpenAI's error type. ``meaning`` says when the code happens, ``remedy`` what
+    a client can do. ``retry_after`` is the ``Retry-After`` value in seconds where waiting helps (``None`` where the
+    client should not be told to wait), ``should_retry`` is ``False`` where sending the same request again cannot help
+    although the status would make an SDK try.
     """
 
     status: int
     type: str
+    meaning: str
+    remedy: str
     retry_after: int | None = None
     should_retry: bool = True
 
 
 INVALID = "invalid_request_error"
 LIMIT = "rate_limit_error"
+PERMISSION = "permission_error"
 SERVER = "server_error"
 
 CODES: dict[str, ErrorKind] = {
-    "invalid_request": ErrorKind(400, INVALID),
-    "unsupported_parameter": ErrorKind(400, INVALID),
-    "context_length_exceeded": ErrorKind(400, INVALID),
-    "unauthorized": ErrorKind(401, "authentication_error"),
-    "credits_exhausted": ErrorKind(402, LIMIT),
-    "forbidden": ErrorKind(403, "permission_error"),
-    "egress_denied": ErrorKind(403, "permission_error"),
-    "not_found": ErrorKind(404, INVALID),
-    "model_not_available": ErrorKind(404, INVALID),
-    "method_not_allowed": ErrorKind(405, INVALID),
-    "payload_too_large": ErrorKind(413, INVALID),
-    "unsupported_media_type": ErrorKind(415, INVALID),
-    "rate_limited": ErrorKind(429, LIMIT, retry_after=1),
-    "concurrency_limited": ErrorKind(429, LIMIT, retry_after=1),
-    "quota_exceeded": ErrorKind(429, LIMIT, should_retry=False),
-    "internal": ErrorKind(500, SERVER),
-    "infer_backend_unavailable": ErrorKind(503, SERVER, retry_after=5),
-    "capacity_unavailable": ErrorKind(503, SERVER, retry_after=1),
-    "node_unavailable": ErrorKind(503, SERVER, retry_after=5),
+    "invalid_request": ErrorKind(
+        400,
+        INVALID,
+        "The request is malformed, or a parameter has a value that it cannot have.",
+        "Mend the parameter that `param` names.",
+    ),
+    "unsupported_parameter": ErrorKind(
+        400,
+        INVALID,
+        "The request asks for something that the Responses API knows and this endpoint does not do.",
+        "Leave out what `param` names; the message says what to send instead, where there is something.",
+    ),
+    "context_length_exceeded": ErrorKind(
+        400,
+        INVALID,
+        "The prompt alone does not fit into the model's context.",
+        "Send fewer or shorter items.",
+    ),
+    "unauthorized": ErrorKind(
+        401,
+        "authentication_error",
+        "The credentials are missing or invalid.",
+        "Send a valid key as `Authorization: Bearer …`.",
+    ),
+    "credits_exhausted": ErrorKind(
+        402,
+        LIMIT,
+        "The organization has no credits left.",
+        "Add credits.",
+    ),
+    "forbidden": ErrorKind(
+        403,
+        PERMISSION,
+        "The credentials are valid but do not allow this request.",
+        "Use a key with the permission that is missing.",
+    ),
+    "egress_denied": ErrorKind(
+        403,
+        PERMISSION,
+        "The node may not fetch an image from the given URL.",
+        "Send the image as a `data:` URL.",
+    ),
+    "not_found": ErrorKind(
+        404,
+        INVALID,
+        "There is nothing at this path.",
+        "Look at the base URL and the path.",
+    ),
+    "model_not_available": ErrorKind(
+        404,
+        INVALID,
+        "The model is not served on this node.",
+        "Use one of the models that `GET models` lists.",
+    ),
+    "method_not_allowed": ErrorKind(
+        405,
+        INVALID,
+        "The path is right and the HTTP method is not.",
+        "Use the method that the `Allow` header names.",
+    ),
+    "payload_too_large": ErrorKind(
+        413,
+        INVALID,
+        "The request body is larger than the node or the model accepts.",
+        "Send less; the message gives the limit in bytes.",
+    ),
+    "unsupported_media_type": ErrorKind(
+        415,
+        INVALID,
+        "The body is not plain JSON: another content type, or a content encoding.",
+        "Send `Content-Type: application/json` and no `Content-Encoding`.",
+    ),
+    "rate_limited": ErrorKind(
+        429,
+        LIMIT,
+        "Too many requests, tokens or bytes in the last minute.",
+        "Wait as long as `Retry-After` says.",
+        retry_after=1,
+    ),
+    "concurrency_limited": ErrorKind(
+        429,
+        LIMIT,
+        "Too many requests of the organization are in flight.",
+        "Wait until one of them has ended.",
+        retry_after=1,
+    ),
+    "quota_exceeded": ErrorKind(
+        429,
+        LIMIT,
+        "A quota is used up.",
+        "Wait for the next period, or raise the quota; a retry does not help.",
+        should_retry=False,
+    ),
+    "internal": ErrorKind(
+        500,
+        SERVER,
+        "Something failed inside the node.",
+        "Try again; if it stays, report the request id in the message.",
+    ),
+    "infer_backend_unavailable": ErrorKind(
+        503,
+        SERVER,
+        "The model runtime is starting, cannot be reached or failed; with status 504, it did not answer in time.",
+        "Try again after `Retry-After`.",
+        retry_after=5,
+    ),
+    "capacity_unavailable": ErrorKind(
+        503,
+        SERVER,
+        "The model runtime has no room for another request now.",
+        "Try again after `Retry-After`.",
+        retry_after=1,
+    ),
+    "node_unavailable": ErrorKind(
+        503,
+        SERVER,
+        "The node is restarting or stopping.",
+        "Try again after `Retry-After`.",
+        retry_after=5,
+    ),
 }
 
 
@@ -57,7 +163,7 @@ class ApiError(Exception):
 
     ``code`` is a key of :data:`CODES`; ``message`` is one short sentence that never quotes the payload; ``param`` is a
     path such as ``input[0].content[1]``. ``status`` and ``retry_after`` (seconds) replace the table's where one
-    occurrence differs, as a timeout (504) of the same code does.
+    occurrence differs, as a timeout (504) of the same code does. ``allow`` is the method that is allowed, with 405.
     """
 
     code: str
@@ -65,6 +171,7 @@ class ApiError(Exception):
     param: str | None = None
     status_override: int | None = None
     retry_after_override: int | None = None
+    allow: str | None = None
 
     @property
     def kind(self) -> ErrorKind:
@@ -80,16 +187,17 @@ class ApiError(Exception):
         """The four members of OpenAI's ``error`` object, in OpenAI's order."""
         return {"message": self.message, "type": self.kind.type, "param": self.param, "code": self.code}
 
-    def body(self) -> bytes:
-        """The JSON body of a plain HTTP error."""
-        return json.dumps({"error": self.fields()}, ensure_ascii=False, separators=(",", ":")).encode()
+    def reply(self) -> Reply:
+        """The plain HTTP error, with headers that advise the client whether and when to try again."""
+        return Reply.json({"error": self.fields()}, self.status, self._advice(), self.code)
 
-    def headers(self) -> dict[str, str]:
-        """Headers that advise the client whether and when to try again, besides ``content-type``."""
-        headers = {"content-type": "application/json"}
+    def _advice(self) -> dict[str, str]:
+        headers = {}
         retry_after = self.kind.retry_after if self.retry_after_override is None else self.retry_after_override
         if retry_after is not None:
             headers["retry-after"] = str(retry_after)
         if not self.kind.should_retry:
             headers["x-should-retry"] = "false"
+        if self.allow is not None:
+            headers["allow"] = self.allow
         return headers

@@ -6,6 +6,7 @@ item leads to its response. Time and randomness are passed in.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Literal
 
@@ -41,3 +42,8 @@ class ResponseIds:
     def item(self, kind: ItemKind, output_index: int) -> str:
         """The id of the item at ``output_index``."""
         return f"{_PREFIX[kind]}_{self.ulid}_{output_index}"
+
+    def call(self, output_index: int) -> str:
+        """The ``call_id`` of the call at ``output_index``: as random as the ULID, and different from it."""
+        digest = hashlib.blake2b(f"{self.ulid} {output_index}".encode(), digest_size=12)
+        return f"call_{digest.hexdigest()}"

@@ -89,6 +89,9 @@ Input = Annotated[
     list[Item],
     FailFast(),
     Field(max_length=MAX_ITEMS),
-    BeforeValidator(_text_as_message, json_schema_input_type=str | list[Item]),
+    BeforeValidator(
+        _text_as_message,
+        json_schema_input_type=Annotated[str, Field(min_length=1)] | Annotated[list[Item], Field(min_length=1)],
+    ),
 ]
 """A string, which is one user message, or a list of items; always a list once read."""

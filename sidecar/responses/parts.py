@@ -8,6 +8,8 @@ from pydantic import BeforeValidator, Discriminator, FailFast, Field, Tag, model
 
 from sidecar.responses.wire import WireModel, fault, text_as_parts, type_tag
 
+_URL_SCHEMES = "^([Dd][Aa][Tt][Aa]:|[Hh][Tt][Tt][Pp][Ss]?://)"
+
 
 class InputText(WireModel):
     """Text given to the model."""
@@ -20,7 +22,12 @@ class InputImage(WireModel):
     """An image given to the model: ``image_url`` is a ``data:`` URL or an http(s) URL."""
 
     type: Literal["input_image"]
-    image_url: Annotated[str, Field(pattern=r"^(?i:data:|https?://)")]
+    image_url: Annotated[
+        str,
+        # JSON Schema's regular expressions have no flags.
+        Field(pattern=r"^(?i:data:|https?://)", json_schema_extra={"pattern": _URL_SCHEMES}),
+    ]
+    file_id: None = None
 
     @model_validator(mode="before")
     @classmethod

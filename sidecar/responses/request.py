@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, FailFast, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, FailFast, Field, WithJsonSchema, model_validator
 
 from sidecar.responses.items import Input
 from sidecar.responses.text_format import TextSettings
@@ -56,7 +56,19 @@ def _short_pairs(metadata: dict[str, str]) -> dict[str, str]:
     return metadata
 
 
-Metadata = Annotated[dict[str, str], BeforeValidator(_few_pairs), AfterValidator(_short_pairs)]
+Metadata = Annotated[
+    dict[str, str],
+    BeforeValidator(_few_pairs),
+    AfterValidator(_short_pairs),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "maxProperties": 16,
+            "propertyNames": {"maxLength": 64},
+            "additionalProperties": {"type": "string", "maxLength": 512},
+        }
+    ),
+]
 """At most 16 pairs; keys of at most 64 characters, values of at most 512."""
 
 

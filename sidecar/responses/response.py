@@ -6,7 +6,7 @@ response has completed.
 
 from __future__ import annotations
 
-from sidecar.responses.events import Json
+from sidecar.responses.open_items import Json
 from sidecar.responses.request import ResponsesRequest
 from sidecar.responses.text_format import JsonSchemaFormat, TextFormat
 from sidecar.responses.tools import FunctionTool, NamedFunction, ToolChoice

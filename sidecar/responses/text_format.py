@@ -13,7 +13,7 @@ from sidecar.responses.wire import ClosedModel, WireModel, type_tag
 class PlainText(WireModel):
     """Free text."""
 
-    type: Literal["text"] = "text"
+    type: Literal["text"]
 
 
 class JsonObject(WireModel):
@@ -23,10 +23,11 @@ class JsonObject(WireModel):
 
 
 class JsonSchemaFormat(WireModel):
-    """JSON that matches a schema; ``json_schema`` is the member ``schema`` on the wire."""
+    """JSON that matches a schema."""
 
     type: Literal["json_schema"]
     name: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]+$", max_length=64)]
+    # A member named "schema" would hide one of pydantic's methods.
     json_schema: JsonSchema = Field(alias="schema")
     description: str | None = None
     strict: bool | None = None
@@ -48,5 +49,5 @@ TextFormat = Annotated[
 class TextSettings(ClosedModel):
     """The request's ``text``. ``verbosity`` has no effect."""
 
-    format: TextFormat = PlainText()
+    format: TextFormat = PlainText(type="text")
     verbosity: Literal["low", "medium", "high"] | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag, WithJsonSchema, model_validator
 
 from sidecar.responses.json_schema import JsonSchema
 from sidecar.responses.wire import WireModel, fault, type_tag
@@ -21,7 +21,7 @@ class FunctionTool(WireModel):
     parameters: JsonSchema | None = None
     strict: bool | None = None
     allowed_callers: list[str] | None = None
-    defer_loading: bool | None = None
+    defer_loading: Annotated[bool | None, WithJsonSchema({"enum": [False, None]})] = None
     output_schema: JsonSchema | None = None
 
     @model_validator(mode="before")

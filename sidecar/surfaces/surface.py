@@ -10,10 +10,11 @@ from pydantic import ValidationError
 
 from sidecar.responses.body import parse_json_body
 from sidecar.responses.errors import ApiError
-from sidecar.responses.events import Json
+from sidecar.responses.open_items import Json
 from sidecar.responses.request import ResponsesRequest
 from sidecar.responses.validation import to_api_error
 from sidecar.responses.wording import shown
+from sidecar.surfaces.endpoints import Endpoint, Target, find_target
 
 Check = Callable[[ResponsesRequest], None]
 """A rule of a surface on a request that is well-formed; it raises :class:`ApiError`."""
@@ -28,22 +29,30 @@ RENAMED = {
 """Parameters of the chat completions API, and where the same is said in a Responses request."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Surface:
     """The policy of one API surface.
 
-    ``tolerated`` are parameters outside the surface's list that are ignored while their value is harmless;
-    ``checks`` run in order on a well-formed request. ``new_response`` makes the response object of a request from its
-    id and creation time (seconds since the epoch); ``extension`` makes the members that the final response has beyond
-    it, from the node's name and timings in milliseconds. ``failed_event`` sends ``response.failed`` before the
-    ``error`` event of a stream that fails, for clients that read only that.
+    ``endpoints`` are its methods and paths. ``tolerated`` are parameters outside the surface's list that are ignored
+    while their value is harmless; ``checks`` run in order on a well-formed request. ``narrowed`` tells readers of the
+    OpenAPI document what both mean: the JSON Schemas of tolerated parameters, and of those of which only some values
+    pass the checks. ``new_response`` makes the response object of a request from its id and creation time (seconds
+    since the epoch); ``extension`` makes the members that the final response has beyond it, from the node's name and
+    timings in milliseconds. ``failed_event`` sends ``response.failed`` before the ``error`` event of a stream that
+    fails, for clients that read only that.
     """
 
+    endpoints: tuple[Endpoint, ...]
     tolerated: Mapping[str, Callable[[Any], bool]]
     checks: tuple[Check, ...]
+    narrowed: Mapping[str, Json]
     new_response: Callable[[ResponsesRequest, str, int], Json]
     extension: Callable[[str, Mapping[str, float]], Json]
     failed_event: bool = False
+
+    def target(self, headers: Mapping[str, str]) -> Target:
+        """What a request is for, by ``:method`` and ``:path``; raises :class:`ApiError` where there is nothing."""
+        return find_target(self.endpoints, headers[":method"], headers[":path"])
 
     def accept(self, headers: Mapping[str, str], body: bytes) -> ResponsesRequest:
         """Read a request, or raise :class:`ApiError` with the first fault a client should mend.

@@ -1,4 +1,4 @@
-"""One real tritonserver with both models for the whole session, and what tests need to talk to it."""
+"""What the contract tests need to talk to the session's tritonserver, and servers that a test may break."""
 
 from __future__ import annotations
 
@@ -12,90 +12,66 @@ from typing import Any
 import pytest
 from tokenizers import Tokenizer
 
-from stack import triton
+from stack import triton as triton_stack
+from stack.paths import TOKENIZER, TRITON_VENV
 from tests.contracts.triton_client import TritonClient
-
-LOCAL = Path(__file__).resolve().parents[2] / ".local"
 
 
 class EventLog:
-    """The scripted model's diary, read."""
+    """What the scripted model of a server noted."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, server: triton_stack.Triton) -> None:
+        assert server.event_log is not None
+        self._path = server.event_log
 
     def of(self, request_id: str) -> list[dict[str, Any]]:
-        lines = self.path.read_text().splitlines() if self.path.exists() else []
+        lines = self._path.read_text().splitlines() if self._path.exists() else []
         return [event for event in map(json.loads, lines) if event["id"] == request_id]
 
-    async def wait_for(self, event: str, request_id: str, seconds: float = 10.0) -> dict[str, Any]:
-        """The event of a request, as soon as it is written."""
+    async def wait_for(self, event: str, request_id: str, seconds: float = 20.0) -> dict[str, Any]:
+        """The event of a request, as soon as it is noted."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            for found in self.of(request_id):
-                if found["event"] == event:
-                    return found
+            for noted in self.of(request_id):
+                if noted["event"] == event:
+                    return noted
             await asyncio.sleep(0.005)
         raise AssertionError(f"no {event} of {request_id}: {self.of(request_id)}")
 
 
 @pytest.fixture(scope="session")
-def triton_venv() -> Path:
-    venv = LOCAL / "triton"
-    triton.install(venv, print)
-    return venv
+def tokenizer() -> Tokenizer:
+    return Tokenizer.from_file(str(TOKENIZER / "tokenizer.json"))
 
 
-@pytest.fixture(scope="session")
-def tokenizer_directory(triton_venv: Path) -> Path:
-    directory = LOCAL / "tokenizer"
-    triton.build_tokenizer(triton_venv, directory)
-    return directory
+@pytest.fixture
+def events(triton: triton_stack.Triton) -> EventLog:
+    return EventLog(triton)
 
 
-@pytest.fixture(scope="session")
-def tokenizer(tokenizer_directory: Path) -> Tokenizer:
-    return Tokenizer.from_file(str(tokenizer_directory / "tokenizer.json"))
+@pytest.fixture
+async def client(triton: triton_stack.Triton) -> AsyncIterator[TritonClient]:
+    async with TritonClient(triton.grpc_port) as client:
+        yield client
 
 
-@pytest.fixture(scope="session")
-def start_triton(
-    triton_venv: Path, tokenizer_directory: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Callable[..., tuple[triton.Triton, EventLog]]]:
-    """Starts servers, which end with the session if they have not before."""
-    started: list[triton.Triton] = []
+@pytest.fixture
+def start_scripted(tmp_path: Path) -> Iterator[Callable[[], triton_stack.Triton]]:
+    """Starts servers with the scripted model that belong to one test."""
+    started: list[triton_stack.Triton] = []
 
-    def start(*models: str) -> tuple[triton.Triton, EventLog]:
-        directory = tmp_path_factory.mktemp("triton")
-        event_log = directory / "events.jsonl"
-        server = triton.start(
-            triton_venv,
-            directory,
-            models,
-            log=directory / "tritonserver.log",
-            tokenizer=tokenizer_directory,
-            event_log=event_log,
+    def start() -> triton_stack.Triton:
+        server = triton_stack.start(
+            TRITON_VENV,
+            tmp_path,
+            ["scripted"],
+            log=tmp_path / "triton.log",
+            tokenizer=TOKENIZER,
+            event_log=tmp_path / "events.log",
         )
         started.append(server)
-        return server, EventLog(event_log)
+        return server
 
     yield start
     for server in started:
         server.kill()
-
-
-@pytest.fixture(scope="session")
-def shared(start_triton: Callable[..., tuple[triton.Triton, EventLog]]) -> tuple[triton.Triton, EventLog]:
-    """The server that tests share; they leave it as they found it."""
-    return start_triton("smollm2", "scripted")
-
-
-@pytest.fixture
-def events(shared: tuple[triton.Triton, EventLog]) -> EventLog:
-    return shared[1]
-
-
-@pytest.fixture
-async def client(shared: tuple[triton.Triton, EventLog]) -> AsyncIterator[TritonClient]:
-    async with TritonClient(shared[0].grpc_port) as client:
-        yield client

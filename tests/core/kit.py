@@ -7,11 +7,12 @@ from typing import Any
 
 from tritonclient.grpc import service_pb2
 
-from sidecar.exchange.actions import Action, CallUpstream, Finish, Reject, SendBody, SendHead
+from sidecar.exchange.actions import Action, CallUpstream, Finish, SendBody, SendHead
 from sidecar.exchange.events import RequestComplete, UpstreamBytes, UpstreamEnd
 from sidecar.exchange.exchange import Exchange
 from sidecar.exchange.models import ModelCatalog, ServedModel
 from sidecar.prompts.renderer import Prompt
+from sidecar.responses.reply import Reply
 from sidecar.surfaces import SURFACES
 from sidecar.surfaces.limits import RequestLimits
 from sidecar.surfaces.surface import Surface
@@ -20,6 +21,7 @@ from sidecar.triton.frames import TRAILERS_FLAG, GrpcStatus, frame
 
 END = 2
 INPUTS = frozenset({"input_ids", "input_lengths", "request_output_len", "streaming", "end_id", "seed", "temperature"})
+CREATE = {":method": "POST", ":path": "/v1/infer/responses"}
 OK_TRAILERS = b"grpc-status:0\r\n"
 # Byte n of UTF-8 is the id n + 100.
 FIRST_BYTE = 100
@@ -82,7 +84,7 @@ def exchange(served: ServedModel | None = None, surface: Surface = SURFACES["nod
 
 
 def request(head_at: float = 100.0, **body: Any) -> RequestComplete:
-    headers = {"content-type": "application/json", "x-request-id": "r-1", "cookie": "secret"}
+    headers = {**CREATE, "content-type": "application/json", "x-request-id": "r-1", "cookie": "secret"}
     whole = {"model": "letters", "input": "hi", **body}
     return RequestComplete(headers, json.dumps(whole).encode(), head_at, 1_800_000_000.5)
 
@@ -148,10 +150,10 @@ def shape(actions: Iterable[Action]) -> list[str]:
     return [name for at, name in enumerate(names) if not (at and name == names[at - 1] == SendBody.__name__)]
 
 
-def rejection(actions: Sequence[Action]) -> Reject:
-    """The one rejection that ``actions`` are."""
+def reply(actions: Sequence[Action]) -> Reply:
+    """The one reply that ``actions`` are."""
     (only,) = actions
-    assert isinstance(only, Reject), only
+    assert isinstance(only, Reply), only
     return only
 
 

@@ -5,17 +5,19 @@ import itertools
 import json
 import os
 import struct
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import Tokenizer, models
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
 
 from bench import messages
 from bench.cpu import cpu_seconds, family, machine_seconds
 from bench.direct import DirectConnection
 from bench.fake_triton import Cadence, Model, ServerConnection
-from bench.figures import Observation, figures, quantile, steady_rate, stretch
+from bench.figures import NothingMeasuredError, Observation, figures, quantile, steady_rate, stretch
 from bench.http1 import Answer, ChunkedBody, EventReader
 from bench.http2 import (
     END_HEADERS,
@@ -40,7 +42,7 @@ WORDS = ["".join(letters) for letters in itertools.islice(itertools.product("abc
 
 
 def tokenizer_of(words: list[str]) -> Tokenizer:
-    return Tokenizer(models.WordLevel({word: position for position, word in enumerate(words)}, unk_token=words[0]))
+    return Tokenizer(WordLevel({word: position for position, word in enumerate(words)}, unk_token=words[0]))
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +142,7 @@ def test_failed_streams_are_counted_and_not_measured():
 
 
 def test_figures_of_nothing_but_failures_are_refused():
-    with pytest.raises(ValueError, match="unfinished"):
+    with pytest.raises(NothingMeasuredError, match="unfinished"):
         figures([Observation(started=0)], streams=1, rate=20)
 
 
@@ -253,8 +255,13 @@ class Wire(asyncio.Transport):
 
 
 def server(stamps: Stamps) -> ServerConnection:
-    connections = {"now": Model("now", 0.0, stamps)}
-    return ServerConnection(connections, messages.unary_responses(), Cadence(ttft=0.0))
+    models = {"now": Model("now", 0.0, stamps)}
+    return ServerConnection(models, messages.unary_responses(), Cadence(ttft=0.0))
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        await asyncio.sleep(0)
 
 
 async def test_the_direct_client_gets_every_token_from_the_fake_triton(stamps):
@@ -296,8 +303,7 @@ async def test_the_fake_triton_sends_no_more_than_the_windows_allow(stamps):
     sent = Reader(wire)
     settings = frame(Type.SETTINGS, 0, 0, struct.pack(">HL", SETTINGS_INITIAL_WINDOW_SIZE, 10))
     fake.data_received(PREFACE + settings + call(1, tokens=3))
-    while 1 in fake.outboxes and fake.outboxes[1].trailers is None:
-        await asyncio.sleep(0)
+    await until(lambda: fake.outboxes[1].trailers is not None)
     assert len(sent.data(1)) == 10
     fake.data_received(frame(Type.WINDOW_UPDATE, 0, 1, struct.pack(">L", 5)))
     assert len(sent.data(1)) == 15
@@ -311,8 +317,7 @@ async def test_a_cancelled_stream_gets_nothing_more(stamps):
     fake.connection_made(wire)
     cancel = frame(Type.RST_STREAM, 0, 1, struct.pack(">L", 8))
     fake.data_received(PREFACE + call(1, tokens=3) + call(3, tokens=3) + cancel)
-    while fake.outboxes:
-        await asyncio.sleep(0)
+    await until(lambda: not fake.outboxes)
     sent = Reader(wire)
     assert sent.data(1) == b""
     assert sent.data(3) != b""

@@ -16,7 +16,7 @@ FIELDS = {"id": IDS.response, "object": "response", "created_at": 1, "model": "m
 
 def message_stream(deltas: list[str]) -> bytes:
     writer = EventWriter(IDS, FIELDS)
-    parts = [writer.start(), writer.open_message(), *map(writer.text_delta, deltas), writer.close_message("completed")]
+    parts = [writer.start(), writer.open_message(), *map(writer.delta, deltas), writer.close("completed")]
     return b"".join([*parts, writer.finish({**FIELDS, "status": "completed", "output": writer.output})])
 
 

@@ -23,7 +23,7 @@ from tests.core.kit import (
     final,
     model,
     play,
-    rejection,
+    reply,
     request,
     response,
     sent,
@@ -179,12 +179,12 @@ def test_only_tracing_headers_reach_the_upstream() -> None:
 
 @pytest.mark.parametrize("prompt_tokens", [100, 101])
 def test_a_prompt_that_leaves_no_room_is_refused(prompt_tokens: int) -> None:
-    refused = rejection(exchange(model(prompt_tokens)).handle(request()))
+    refused = reply(exchange(model(prompt_tokens)).handle(request()))
     assert (refused.status, refused.code) == (400, "context_length_exceeded")
 
 
 def test_a_body_over_the_models_limit_is_refused_with_both_numbers() -> None:
-    refused = rejection(exchange().handle(request(instructions="x" * 2000)))
+    refused = reply(exchange().handle(request(instructions="x" * 2000)))
     assert refused.status == 413
     message = json.loads(refused.body)["error"]["message"]
     assert "1000" in message
@@ -192,14 +192,14 @@ def test_a_body_over_the_models_limit_is_refused_with_both_numbers() -> None:
 
 
 def test_an_unknown_model_is_not_available() -> None:
-    refused = rejection(exchange().handle(request(model="gpt-5")))
+    refused = reply(exchange().handle(request(model="gpt-5")))
     error = json.loads(refused.body)["error"]
     assert (refused.status, error["code"], error["param"]) == (404, "model_not_available", "model")
     assert error["message"] == "gpt-5 is not served on this node"
 
 
 def test_a_model_not_yet_discovered_is_unavailable() -> None:
-    refused = rejection(exchange(model(contract=None)).handle(request()))
+    refused = reply(exchange(model(contract=None)).handle(request()))
     assert (refused.status, refused.headers["retry-after"]) == (503, "5")
 
 
@@ -221,7 +221,7 @@ def test_a_failure_before_the_first_token_is_a_plain_error(
     pieces: list[bytes], end: object, status: int, streamed: bool
 ) -> None:
     _, actions = play(pieces, end, stream=streamed)  # type: ignore[arg-type]
-    assert rejection(actions).status == status
+    assert reply(actions).status == status
 
 
 FAILURES_AFTER_TOKENS = [
@@ -249,7 +249,7 @@ def test_a_failure_after_tokens_ends_a_stream_with_one_error_event(pieces: list[
 @pytest.mark.parametrize(("pieces", "end"), FAILURES_AFTER_TOKENS)
 def test_a_failure_after_tokens_is_a_plain_error_without_stream(pieces: list[bytes], end: object) -> None:
     _, actions = play(pieces, end)  # type: ignore[arg-type]
-    assert rejection(actions).status >= 500
+    assert reply(actions).status >= 500
 
 
 def test_failed_event_comes_just_before_the_error() -> None:
@@ -278,7 +278,7 @@ def test_silence_before_the_first_token_is_a_timeout(streamed: bool) -> None:
     silent = exchange()
     silent.handle(request(stream=streamed))
     assert silent.handle(Tick(110.0)) == []
-    assert rejection(silent.handle(Tick(110.1))).status == 504
+    assert reply(silent.handle(Tick(110.1))).status == 504
 
 
 def test_silence_in_a_stream_is_kept_alive_and_then_an_error() -> None:
@@ -300,7 +300,7 @@ def test_a_tick_before_the_request_changes_nothing() -> None:
 def test_an_abort_ends_with_the_error_it_brings() -> None:
     error = ApiError("node_unavailable", "restarting")
     waiting, answering = exchange(), exchange()
-    assert rejection(waiting.handle(Abort(error))).code == "node_unavailable"
+    assert reply(waiting.handle(Abort(error))).outcome == "node_unavailable"
     answering.handle(request(stream=True))
     answering.handle(UpstreamBytes(text("some"), 101.0))
     assert parse(sent(answering.handle(Abort(error))))[-1].data["code"] == "node_unavailable"

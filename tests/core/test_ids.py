@@ -30,3 +30,10 @@ def test_items_carry_their_response_and_index() -> None:
     assert ids.item("message", 0) == f"msg_{ids.ulid}_0"
     assert ids.item("reasoning", 1) == f"rs_{ids.ulid}_1"
     assert ids.item("function_call", 12) == f"fc_{ids.ulid}_12"
+
+
+def test_every_call_has_an_id_of_its_own() -> None:
+    one, other = ResponseIds(ulid(1, bytes(10))), ResponseIds(ulid(1, bytes(9) + b"x"))
+    calls = [ids.call(index) for ids in (one, other) for index in range(3)]
+    assert len(set(calls)) == 6
+    assert all(call.startswith("call_") and len(call) == 29 for call in calls)

@@ -70,7 +70,7 @@ def header_map(headers: dict[str, str]) -> HeaderMap:
 
 
 def request_head(end: bool = False, **headers: str) -> ProcessingRequest:
-    common = {"content-type": "application/json", "x-request-id": "r-1", "grpc-timeout": "1m", ":path": "/v1"}
+    common = {"content-type": "application/json", "x-request-id": "r-1", "grpc-timeout": "1m", **kit.CREATE}
     return ProcessingRequest(request_headers=HttpHeaders(headers=header_map({**common, **headers}), end_of_stream=end))
 
 

@@ -1,0 +1,166 @@
+"""The per-token path without I/O: how much of it is the core, and whether it grows with the answer.
+
+``core`` is the exchange alone: gRPC frames in, events out. ``session`` is all of the sidecar's own work per token: the
+ext_proc messages parsed and built, the tunnel's HTTP/1.1, the exchange; only the gRPC transport is missing. Both get
+one token per message, as a stream at reading pace does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from envoy.config.core.v3.base_pb2 import HeaderMap, HeaderValue
+from envoy.service.ext_proc.v3.external_processor_pb2 import (
+    HttpBody,
+    HttpHeaders,
+    ProcessingRequest,
+    ProcessingResponse,
+)
+
+from bench import messages
+from bench.stamps import Stamps
+from sidecar.config import ModelConfig
+from sidecar.exchange.events import RequestComplete, UpstreamBytes, UpstreamEnd
+from sidecar.exchange.exchange import Exchange
+from sidecar.exchange.models import ModelCatalog
+from sidecar.extproc.service import SystemClock
+from sidecar.extproc.session import Session
+from sidecar.server import load_model
+from sidecar.surfaces import SURFACES
+from sidecar.triton import discovery
+from sidecar.triton.frames import GrpcStatus
+
+MODEL = "chain"
+SIZES = (1_000, 10_000, 100_000, 1_000_000)
+"""Lengths of the answers, in bytes of text."""
+
+_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/grpc-web+proto\r\ntransfer-encoding: chunked\r\n\r\n"
+_TRAILERS = b"\x80\x00\x00\x00\x0fgrpc-status:0\r\n"
+
+
+@dataclass(frozen=True)
+class ChainRow:
+    """µs of processor time per token for an answer of ``tokens`` tokens and ``text_bytes`` bytes."""
+
+    text_bytes: int
+    tokens: int
+    core_us: float
+    session_us: float
+
+
+def measure_chain(tokenizer: Path) -> list[ChainRow]:
+    """The chain's cost at each of :data:`SIZES`, the best of five runs where they are short."""
+    catalog = _catalog(tokenizer)
+    stamps = Stamps.of_file(tokenizer / "tokenizer.json")
+    words = list(stamps.ticks)
+    rows = []
+    for size in SIZES:
+        ticks = list(_ticks(words, size))
+        responses = [messages.token_response(MODEL, stamps.ids[tick]) for tick in ticks]
+        runs = 5 if size < SIZES[-1] else 1
+        core = min(_core_seconds(catalog, responses) for _ in range(runs))
+        session = min(_session_seconds(catalog, responses) for _ in range(runs))
+        rows.append(ChainRow(size, len(ticks), core / len(ticks) * 1e6, session / len(ticks) * 1e6))
+    return rows
+
+
+def _ticks(words: Sequence[str], size: int) -> Iterator[int]:
+    """Ticks whose words, each with its blank, make ``size`` bytes of text."""
+    tick = 0
+    while size > 0:
+        yield tick
+        size -= 1 + len(words[tick])
+        tick = (tick + 1) % len(words)
+
+
+def _catalog(tokenizer: Path) -> ModelCatalog:
+    described = messages.unary_responses()
+    contract = discovery.recognise(
+        messages.ModelMetadataResponse.FromString(described[messages.SERVICE + "ModelMetadata"][5:]),
+        messages.ModelConfigResponse.FromString(described[messages.SERVICE + "ModelConfig"][5:]).config,
+    )
+    model = load_model(ModelConfig(name=MODEL, triton_model=MODEL, tokenizer=tokenizer, context_length=10_000_000))
+    model.contract = contract
+    return ModelCatalog([model])
+
+
+def _exchange(catalog: ModelCatalog) -> Exchange:
+    return Exchange(SURFACES["node"], catalog, node="bench", entropy=os.urandom(18), keep_alive=15)
+
+
+_REQUEST_HEADERS = {":method": "POST", ":path": "/v1/infer/responses", "content-type": "application/json"}
+_REQUEST_BODY = json.dumps({"model": MODEL, "input": "Count.", "stream": True}).encode()
+
+
+def _core_seconds(catalog: ModelCatalog, responses: Sequence[bytes]) -> float:
+    exchange = _exchange(catalog)
+    exchange.handle(RequestComplete(_REQUEST_HEADERS, _REQUEST_BODY, head_at=0, unix_time=0))
+    started = time.process_time()
+    for response in responses:
+        exchange.handle(UpstreamBytes(response, at=1.0))
+    exchange.handle(UpstreamBytes(messages.final_response(MODEL), at=1.0))
+    exchange.handle(UpstreamEnd(whole=True, http_status=200, grpc=GrpcStatus(0, ""), at=1.0))
+    seconds = time.process_time() - started
+    assert exchange.report().usage.output_tokens == len(responses), exchange.report().outcome
+    return seconds
+
+
+class _Recorded:
+    """An ext_proc stream that plays recorded messages, and serializes what is written as gRPC would."""
+
+    def __init__(self, recorded: Iterator[bytes]) -> None:
+        self._recorded = recorded
+        self.started = 0.0
+
+    async def read(self) -> ProcessingRequest | None:
+        message = ProcessingRequest.FromString(next(self._recorded))
+        if message.HasField("response_headers"):
+            self.started = time.process_time()
+        return message
+
+    async def write(self, message: ProcessingResponse) -> None:
+        message.SerializeToString()
+
+
+def _session_seconds(catalog: ModelCatalog, responses: Sequence[bytes]) -> float:
+    chunks = [_HEAD, *(_chunk(one) for one in responses), _chunk(messages.final_response(MODEL)), _chunk(_TRAILERS)]
+    recorded = [
+        _headers("request_headers", _REQUEST_HEADERS),
+        ProcessingRequest(request_body=HttpBody(body=_REQUEST_BODY, end_of_stream=True)).SerializeToString(),
+        _headers("response_headers", {":status": "200"}),
+        *(
+            ProcessingRequest(response_body=HttpBody(body=chunk)).SerializeToString()
+            for chunk in (*chunks, _chunk(b""))
+        ),
+    ]
+    stream, exchange = _Recorded(iter(recorded)), _exchange(catalog)
+    with ThreadPoolExecutor(max_workers=1) as prepare:
+        asyncio.run(Session(stream, exchange, wire="tunnel", clock=SystemClock(), prepare=prepare).run())
+    seconds = time.process_time() - stream.started
+    assert exchange.report().usage.output_tokens == len(responses), exchange.report().outcome
+    return seconds
+
+
+def _headers(kind: str, headers: dict[str, str]) -> bytes:
+    fields = [HeaderValue(key=name, raw_value=value.encode()) for name, value in headers.items()]
+    return ProcessingRequest(**{kind: HttpHeaders(headers=HeaderMap(headers=fields))}).SerializeToString()
+
+
+def _chunk(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def chain_table(rows: Sequence[ChainRow]) -> str:
+    """The rows as a Markdown table."""
+    lines = ["| answer | tokens | core µs/token | session µs/token |", "| ---: | ---: | ---: | ---: |"]
+    lines += [
+        f"| {row.text_bytes // 1000} KB | {row.tokens} | {row.core_us:.1f} | {row.session_us:.1f} |" for row in rows
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,136 @@
+"""Output items that still grow, and the events that open and close each kind.
+
+Source: OpenAI's streaming reference; the order within an item is fixed:
+
+* message: ``output_item.added``, ``content_part.added``, ``output_text.delta``…, ``output_text.done``,
+  ``content_part.done``, ``output_item.done``
+* reasoning: the same with ``reasoning_text``
+* function call: ``output_item.added``, ``function_call_arguments.delta``…, ``function_call_arguments.done``,
+  ``output_item.done``
+
+The text of an item is kept as a list of its pieces and joined once, so the cost per delta does not grow with the text.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Literal
+
+Json = dict[str, Any]
+ItemStatus = Literal["in_progress", "completed", "incomplete"]
+Event = tuple[str, Json]
+"""An event's type, and its members beyond ``type`` and ``sequence_number``."""
+
+
+class OpenItem(ABC):
+    """An item at ``output_index`` whose text still grows.
+
+    ``delta_type`` is the type of its delta events; ``delta_extra`` are members that all of them have.
+    """
+
+    delta_type: str
+    delta_extra: ClassVar[Json] = {}
+
+    def __init__(self, item_id: str, output_index: int) -> None:
+        self.id = item_id
+        self.output_index = output_index
+        self.pieces: list[str] = []
+
+    @property
+    def place(self) -> Json:
+        """Where the item's deltas belong."""
+        return {"item_id": self.id, "output_index": self.output_index}
+
+    @abstractmethod
+    def snapshot(self, status: ItemStatus, text: str) -> Json:
+        """The item object with ``text`` as all it holds."""
+
+    @abstractmethod
+    def opening(self) -> list[Event]:
+        """The events between ``output_item.added`` and the first delta."""
+
+    @abstractmethod
+    def closing(self, text: str) -> list[Event]:
+        """The events between the last delta and ``output_item.done``."""
+
+
+class _WithPart(OpenItem):
+    """An item whose text is its one content part."""
+
+    @property
+    def place(self) -> Json:
+        return {**super().place, "content_index": 0}
+
+    @abstractmethod
+    def part(self, text: str) -> Json:
+        """The content part."""
+
+    def opening(self) -> list[Event]:
+        return [("response.content_part.added", {**self.place, "part": self.part("")})]
+
+    def closing(self, text: str) -> list[Event]:
+        return [
+            (self.delta_type.replace(".delta", ".done"), {**self.place, "text": text, **self.delta_extra}),
+            ("response.content_part.done", {**self.place, "part": self.part(text)}),
+        ]
+
+
+class OpenMessage(_WithPart):
+    """The assistant's visible text."""
+
+    delta_type = "response.output_text.delta"
+    delta_extra: ClassVar[Json] = {"logprobs": []}
+
+    def snapshot(self, status: ItemStatus, text: str) -> Json:
+        """The message; it has no content before its part was added."""
+        content = [] if status == "in_progress" else [self.part(text)]
+        return {"type": "message", "id": self.id, "status": status, "role": "assistant", "content": content}
+
+    def part(self, text: str) -> Json:
+        """An ``output_text`` part."""
+        return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+class OpenReasoning(_WithPart):
+    """The model's reasoning, shown as it is."""
+
+    delta_type = "response.reasoning_text.delta"
+
+    def snapshot(self, status: ItemStatus, text: str) -> Json:
+        """The reasoning item, without a summary; ``encrypted_content`` is left out, some clients reject null there."""
+        content = [] if status == "in_progress" else [self.part(text)]
+        return {"type": "reasoning", "id": self.id, "status": status, "summary": [], "content": content}
+
+    def part(self, text: str) -> Json:
+        """A ``reasoning_text`` part."""
+        return {"type": "reasoning_text", "text": text}
+
+
+class OpenCall(OpenItem):
+    """A call of one of the request's functions; its text is the arguments as JSON."""
+
+    delta_type = "response.function_call_arguments.delta"
+
+    def __init__(self, item_id: str, output_index: int, call_id: str, name: str) -> None:
+        super().__init__(item_id, output_index)
+        self._call_id = call_id
+        self._name = name
+
+    def snapshot(self, status: ItemStatus, text: str) -> Json:
+        """The function call."""
+        return {
+            "type": "function_call",
+            "id": self.id,
+            "status": status,
+            "call_id": self._call_id,
+            "name": self._name,
+            "arguments": text,
+        }
+
+    def opening(self) -> list[Event]:
+        """Nothing: a call has no parts."""
+        return []
+
+    def closing(self, text: str) -> list[Event]:
+        """The whole arguments."""
+        return [("response.function_call_arguments.done", {**self.place, "arguments": text, "name": self._name})]

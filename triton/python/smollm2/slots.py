@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from tensorrt_llm_contract.generation import Generation, pb_utils
+from contracts.generation import Generation, pb_utils
 
 _WATCH_SECONDS = 0.005
 

@@ -5,10 +5,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tensorrt_llm_contract.generation import Generation
+from contracts.generation import Generation
 
 # Long inputs that say nothing about how a request was made.
-_LEFT_OUT = {"input_ids", "embedding_bias"}
+_LEFT_OUT = {"input_ids", "text_input", "embedding_bias"}
 
 
 class EventLog:
@@ -19,8 +19,7 @@ class EventLog:
 
     def started(self, generation: Generation, prompt: str) -> None:
         """Note a request with the inputs it came with."""
-        inputs = generation.inputs
-        values = {name: _plain(inputs.array(name)) for name in inputs.names() if name not in _LEFT_OUT}
+        values = {name: _plain(value) for name, value in generation.sent.items() if name not in _LEFT_OUT}
         self.write("start", generation, inputs=values, prompt_tokens=len(generation.prompt_ids), prompt=prompt)
 
     def write(self, event: str, generation: Generation, **details: Any) -> None:
@@ -30,7 +29,7 @@ class EventLog:
             self._file.write(json.dumps(line) + "\n")
 
 
-def _plain(values: list[Any] | None) -> Any:
+def _plain(values: list[Any]) -> Any:
     """A JSON value: text decoded, a single value without its list."""
-    texts = [value.decode(errors="replace") if isinstance(value, bytes) else value for value in values or []]
+    texts = [value.decode(errors="replace") if isinstance(value, bytes) else value for value in values]
     return texts[0] if len(texts) == 1 else texts

@@ -1,35 +1,21 @@
-"""The tensors of TensorRT-LLM's ``tensorrt_llm`` model.
+"""The token-level contract: TensorRT-LLM's ``tensorrt_llm`` model, ids in and ids out.
 
 Names, types and dims follow ``inflight_batcher_llm/tensorrt_llm/config.pbtxt`` of TensorRT-LLM's Triton backend.
 Types that its template leaves open are FP16 for features and embeddings and FP32 for logits. Dims are without the
 batch dimension, which every tensor has because ``max_batch_size`` is above 0.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
-BOOL, BYTES, UINT8, INT32, INT64, UINT64, FP16, FP32 = (
-    "TYPE_BOOL",
-    "TYPE_STRING",
-    "TYPE_UINT8",
-    "TYPE_INT32",
-    "TYPE_INT64",
-    "TYPE_UINT64",
-    "TYPE_FP16",
-    "TYPE_FP32",
-)
+from .contract import Delta, Writer, counts
+from .inputs import Inputs, Values
+from .tensors import BOOL, BYTES, FP16, FP32, INT32, INT64, UINT8, UINT64, Tensor, required
+from .vocabulary import Vocabulary
 
-
-class Tensor(NamedTuple):
-    """One input or output: its name, data type, and dims without the batch dimension."""
-
-    name: str
-    data_type: str
-    dims: tuple[int, ...] = (1,)
-
-
-REQUIRED_INPUTS = (Tensor("input_lengths", INT32), Tensor("request_output_len", INT32))
-
-OPTIONAL_INPUTS = (
+INPUTS = (
+    required("input_lengths", INT32),
+    required("request_output_len", INT32),
     Tensor("input_ids", INT32, (-1,)),
     Tensor("encoder_input_features", FP16, (-1, -1)),
     Tensor("encoder_output_lengths", INT32),
@@ -117,18 +103,35 @@ OUTPUTS = (
 )
 
 
-def complete_config(config: Any) -> Any:
-    """Add every tensor to a model's configuration; the body of ``auto_complete_config`` of the Python backend."""
-    for tensors, optional in ((REQUIRED_INPUTS, False), (OPTIONAL_INPUTS, True)):
-        for tensor in tensors:
-            config.add_input(
-                {
-                    "name": tensor.name,
-                    "data_type": tensor.data_type,
-                    "dims": list(tensor.dims),
-                    "optional": optional,
-                }
-            )
-    for tensor in OUTPUTS:
-        config.add_output({"name": tensor.name, "data_type": tensor.data_type, "dims": list(tensor.dims)})
-    return config
+class TokenLevel:
+    """Requests and responses are what the models work with."""
+
+    inputs = INPUTS
+    outputs = OUTPUTS
+    finish_with_data = False
+
+    def __init__(self, vocabulary: Vocabulary, parameters: Mapping[str, str]) -> None:
+        pass
+
+    def read(self, values: Values) -> Values:
+        """The values as they are."""
+        return values
+
+    def writer(self, inputs: Inputs) -> Writer:
+        """What writes the responses to one request."""
+        return TokenLevelWriter(inputs)
+
+
+class TokenLevelWriter:
+    """New ids and what was asked for beside them."""
+
+    def __init__(self, inputs: Inputs) -> None:
+        self._inputs = inputs
+
+    def outputs(self, delta: Delta) -> dict[str, Any]:
+        """Tensors with a batch dimension; metrics have the names that the models give them."""
+        outputs: dict[str, Any] = {"output_ids": [[delta.ids]], "sequence_length": [[len(delta.ids)]]}
+        if self._inputs.scalar("return_log_probs", False):
+            outputs |= {"output_log_probs": [[delta.log_probs]], "cum_log_probs": [[delta.cumulative_log_prob]]}
+        outputs |= {name: [[value]] for name, value in (counts(self._inputs, delta) | dict(delta.metrics)).items()}
+        return outputs

@@ -4,8 +4,8 @@ import json
 import re
 from typing import Any
 
+from contracts.inputs import Rejected
 from llguidance import LLMatcher
-from tensorrt_llm_contract.generation import Rejected
 
 # The engine hands a grammar with this first line to LLGuidance.
 _LLGUIDANCE = "%llguidance {}\n"

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tensorrt_llm_contract.generation import Rejected
+from contracts.inputs import Rejected
 
 MARKER = "script:"
 DEFAULT_ANSWER = "This model plays the script in its prompt."

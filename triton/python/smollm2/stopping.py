@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from contracts.contract import Finish
+
 
 class Stopping:
     """Counts one answer's ids. As with TensorRT-LLM, the end id or stop word that ends it is part of it."""
@@ -14,23 +16,25 @@ class Stopping:
         self._longest = max(map(len, self._stop_words), default=0)
         self._tail: tuple[int, ...] = ()
 
-    def take(self, ids: Sequence[int], ended: bool) -> tuple[list[int], bool]:
-        """The part of newly generated ids that belongs to the answer, and whether that finishes it.
+    def take(self, ids: Sequence[int], ended: bool) -> tuple[list[int], Finish | None]:
+        """The part of newly generated ids that belongs to the answer, and why it is finished with them, if it is.
 
         ``ended`` says that the engine generates no more: an end that it did not spell gets the end id.
         """
         kept: list[int] = []
         for id_ in ids:
             kept.append(id_)
-            if self._ends_with(id_):
-                return kept, True
+            if finish := self._finish(id_):
+                return kept, finish
         if ended and self._end_id >= 0:
             self.taken += 1
             kept.append(self._end_id)
-        return kept, ended
+        return kept, "stop" if ended else None
 
-    def _ends_with(self, id_: int) -> bool:
+    def _finish(self, id_: int) -> Finish | None:
         self.taken += 1
         self._tail = (*self._tail, id_)[-self._longest :] if self._longest else ()
         stopped = any(self._tail[-len(word) :] == word for word in self._stop_words)
-        return stopped or id_ == self._end_id or self.taken == self._limit
+        if stopped or id_ == self._end_id:
+            return "stop"
+        return "length" if self.taken == self._limit else None

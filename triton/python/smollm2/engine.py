@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import xllamacpp
-from spelling import Spelling
+
+from .spelling import Spelling
 
 # The prompt is read in pieces of this many tokens, between which a request can be cancelled and others go on.
 _PROMPT_PIECE = 32

@@ -7,9 +7,10 @@ from collections import deque
 from collections.abc import Coroutine
 from typing import Any
 
-from event_log import EventLog
-from script import Crash, Fail, Hang, Script, Send, Sleep, Step
-from tensorrt_llm_contract.generation import Generation, pb_utils
+from contracts.generation import Generation, pb_utils
+
+from .event_log import EventLog
+from .script import Crash, Fail, Hang, Script, Send, Sleep, Step
 
 # Asking Triton whether a request was cancelled takes some 50 microseconds. At this rate a handful of requests is asked
 # every 2 ms, and some hundreds several times per 100 ms, without using up the loop.
@@ -43,7 +44,7 @@ class Performance:
             else:
                 if self._script.end_id and generation.end_id >= 0:
                     self._send((generation.end_id,))
-            generation.finish()
+            generation.finish("stop" if self._left else "length")
             self._log.write("finished", generation, output_tokens=generation.output_limit - self._left)
         except Cancelled:
             self._log.write("cancelled", generation, output_tokens=generation.output_limit - self._left)

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from guides import grammar
-from tensorrt_llm_contract.generation import Inputs, Rejected
+from contracts.inputs import Inputs, Rejected
+
+from .guides import grammar
 
 # Inputs that ask for something this model does not have.
 _UNSUPPORTED = (

@@ -130,6 +130,11 @@ async def test_characters_that_span_tokens(scripted: Speaker) -> None:
         assert (answer.text, answer.decoder.broken_characters) == (text, 0)
 
 
+async def test_special_tokens_show_where_the_contract_can(scripted: Speaker) -> None:
+    text = (await scripted.ask(script("a<|im_start|>b"))).text
+    assert text == ("a<|im_start|>b" if scripted.contract.name == "vllm" else "ab")
+
+
 async def test_an_accumulating_ensemble_keeps_characters_whole(accumulating: Speaker, vocabulary: Tokenizer) -> None:
     text = "日本語 👩‍🚀 déjà"
     answer = await accumulating.ask(script({"split_ids": text}))

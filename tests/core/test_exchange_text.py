@@ -9,6 +9,7 @@ import pytest
 from tritonclient.grpc import service_pb2
 
 from sidecar.exchange.exchange import Exchange
+from sidecar.output.style import choose_style
 from sidecar.triton.contracts.ensemble import Ensemble
 from sidecar.triton.frames import frame
 from tests.core import kit, text_contracts
@@ -18,6 +19,16 @@ pytestmark = pytest.mark.core
 CONTRACT = Ensemble(
     text_contracts.names("text_input max_tokens stop_words"), batched=True, accumulates=False, tokens_per_block=0
 )
+
+
+THINKING = choose_style("", reasoning="think", calls="none")
+
+
+class OneToken(kit.ByteRenderer):
+    """A vocabulary in which every text is a single token."""
+
+    def count(self, text: str) -> int:
+        return 1
 
 
 def piece(**outputs: Any) -> bytes:
@@ -59,6 +70,12 @@ def test_usage_that_nobody_tells_is_counted_and_reported_so() -> None:
     played, response = play(piece(text_output="abc"), piece(text_output="de"))
     assert [response["usage"][name] for name in ("input_tokens", "output_tokens")] == [5, 5]
     assert played.report().counted
+
+
+def test_reasoning_is_no_more_than_the_whole() -> None:
+    _, response = play(*(piece(text_output=text) for text in ("<think>", "hm", "</think>", "a")), style=THINKING, renderer=OneToken(5))
+    usage = response["usage"]
+    assert (usage["output_tokens"], usage["output_tokens_details"]["reasoning_tokens"]) == (1, 1)
 
 
 def test_counts_hold_where_a_stop_string_ends_the_answer() -> None:

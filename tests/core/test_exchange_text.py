@@ -73,7 +73,9 @@ def test_usage_that_nobody_tells_is_counted_and_reported_so() -> None:
 
 
 def test_reasoning_is_no_more_than_the_whole() -> None:
-    _, response = play(*(piece(text_output=text) for text in ("<think>", "hm", "</think>", "a")), style=THINKING, renderer=OneToken(5))
+    _, response = play(
+        *(piece(text_output=text) for text in ("<think>", "hm", "</think>", "a")), style=THINKING, renderer=OneToken(5)
+    )
     usage = response["usage"]
     assert (usage["output_tokens"], usage["output_tokens_details"]["reasoning_tokens"]) == (1, 1)
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sidecar.output.formats import FORMATS, detect_format
@@ -61,6 +61,7 @@ def test_a_generation_with_empty_pieces_cut_at_each_place(name: str, generation:
 
 
 @each_generation
+@settings(max_examples=20)
 @given(positions=cuts)
 def test_a_generation_split_at_random(name: str, generation: str, expected: list[Found], positions: list[int]) -> None:
     assert read(name, *split_at(generation, positions)) == expected

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sidecar.output.formats import FORMATS, detect_format
@@ -75,6 +75,7 @@ def test_a_generation_character_by_character(
 
 
 @each_case
+@settings(max_examples=20)
 @given(positions=st.lists(st.integers(0, 60), max_size=8))
 def test_a_generation_split_at_random(
     markers: ReasoningFormat, opened: bool, generation: str, expected: list[Found], positions: list[int]

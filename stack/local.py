@@ -23,6 +23,21 @@ SMOLLM2 = Model("smollm2-135m", "smollm2", TOKENIZER)
 # The script comes last in the prompt; what real clients put before it takes several thousand tokens.
 SCRIPTED = Model("scripted", "scripted", TOKENIZER, context_length=32768)
 
+
+def _by_contract(token_level: Model) -> dict[str, Model]:
+    others = ("ensemble", "llm_api", "vllm")
+    return {
+        "token_level": token_level,
+        **{
+            name: Model(f"{token_level.name}-{name}", f"{token_level.triton_model}_{name}", TOKENIZER)
+            for name in others
+        },
+    }
+
+
+SMOLLM2_BY_CONTRACT = _by_contract(SMOLLM2)
+SCRIPTED_BY_CONTRACT = _by_contract(SCRIPTED)
+
 Progress = Callable[[str], None]
 
 

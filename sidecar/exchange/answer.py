@@ -35,11 +35,12 @@ class Answer:
         text = self._stops.feed(piece.text)
         return self._add_text(text) if text else b""
 
-    def close(self, held_back: str, finish_reason: FinishReason) -> bytes:
-        """The events that end the open item; ``held_back`` is the detokenizer's last text."""
+    def close(self, held_back: Piece, finish_reason: FinishReason) -> bytes:
+        """The events that end the open item; ``held_back`` is the decoder's last word."""
+        self._usage.output_tokens += held_back.tokens
         events = b""
         if not self.stopped:
-            text = self._stops.feed(held_back) + self._stops.end()
+            text = self._stops.feed(held_back.text) + self._stops.end()
             events = self._add_text(text) if text else b""
         if self._leading_space is not None:
             # Nothing visible was generated, and a response without an item breaks clients.

@@ -59,11 +59,13 @@ def make_plan(surface: Surface, catalog: ModelCatalog, event: RequestComplete, e
     generation = Generation(
         request_id=ids.response,
         prompt_ids=prompt.ids,
+        prompt_text=prompt.runtime_text,
         max_tokens=_clamp_output(request, len(prompt.ids), model.context_length),
         temperature=1.0 if request.temperature is None else request.temperature,
         top_p=1.0 if request.top_p is None else max(request.top_p, _SMALLEST_TOP_P),
         seed=int.from_bytes(entropy[10:18], "big"),
         end_ids=model.renderer.end_ids,
+        stop=(*model.stop, *model.renderer.end_tokens) if contract.speaks_text else model.stop,
     )
     return Plan(
         model=model,

@@ -48,6 +48,8 @@ class Report:
 
     ``outcome`` is ``completed``, ``incomplete``, ``client_gone``, an error's code, or ``ok`` where no response was
     asked for; ``model`` and ``stream`` are ``None`` then, and when the request was refused before they were known.
+    ``counted``: the runtime did not tell the output tokens, they were counted with our tokenizer.
+    ``broken_characters`` is the number of U+FFFD in the model's text.
     """
 
     outcome: str
@@ -55,3 +57,5 @@ class Report:
     stream: bool | None
     usage: Usage
     timing: Timing
+    counted: bool
+    broken_characters: int

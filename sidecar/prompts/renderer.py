@@ -17,10 +17,14 @@ from sidecar.responses.request import ResponsesRequest
 
 @dataclass(frozen=True)
 class Prompt:
-    """What the model is given: ``ids``, and the ``text`` they encode. ``thinking``: a reasoning phase was asked for."""
+    """What the model is given: ``ids``, and the ``text`` they encode. ``thinking``: a reasoning phase was asked for.
+
+    ``runtime_text`` is for a runtime that encodes it itself (:meth:`Tokenizer.runtime_text`).
+    """
 
     ids: list[int]
     text: str
+    runtime_text: str
     thinking: bool
 
 
@@ -40,6 +44,8 @@ class PromptRenderer:
             tokenizer.template_source, bos_token=tokenizer.bos_token, eos_token=tokenizer.eos_token
         )
         self.end_ids = tokenizer.eos_ids
+        self.end_tokens = tokenizer.eos_tokens
+        self.count = tokenizer.count
         self.model_max_length = tokenizer.model_max_length
         self.features = detect_features(self._template)
         self._guard = MarkerGuard(tokenizer.markers())
@@ -57,7 +63,12 @@ class PromptRenderer:
         except TemplateFailure as failure:
             message = "This model's chat template cannot take this conversation."
             raise ApiError("invalid_request", message, "input") from failure
-        return Prompt(ids=self._tokenizer.encode(text), text=text.replace(CUT, ""), thinking=request.reasons)
+        return Prompt(
+            ids=self._tokenizer.encode(text),
+            text=text.replace(CUT, ""),
+            runtime_text=self._tokenizer.runtime_text(text),
+            thinking=request.reasons,
+        )
 
     def detokenizer(self) -> Detokenizer:
         """A fresh detokenizer for one answer."""

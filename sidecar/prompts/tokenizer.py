@@ -16,6 +16,11 @@ from sidecar.prompts.detokenizer import ByteLevelDetokenizer, Detokenizer, Windo
 from sidecar.prompts.guard import CUT
 
 _UNKNOWN_LENGTH = 10**12
+_CLASSES_WITH_SWITCH = {
+    f"{family}Tokenizer{fast}" for family in ("Llama", "CodeLlama", "Gemma", "Cohere") for fast in ("", "Fast")
+}
+# It shows as nothing and no marker holds it.
+_WORD_JOINER = "\u2060"
 
 
 class Tokenizer:
@@ -29,6 +34,7 @@ class Tokenizer:
         bos_token: str = "",
         eos_token: str = "",
         eos_ids: tuple[int, ...] = (),
+        adds_bos: bool = False,
         model_max_length: int | None = None,
     ) -> None:
         """Take a tokenizer as it is, save its truncation and padding, which have no place in a prompt."""
@@ -36,10 +42,12 @@ class Tokenizer:
         tokenizer.no_padding()
         self._tokenizer = tokenizer
         self._byte_table = byte_table(tokenizer)
+        self._adds_bos = adds_bos
         self.template_source = template_source
         self.bos_token = bos_token
         self.eos_token = eos_token
         self.eos_ids = eos_ids
+        self.eos_tokens = tuple(text for text in map(tokenizer.id_to_token, eos_ids) if text)
         self.model_max_length = model_max_length
 
     @classmethod
@@ -64,6 +72,7 @@ class Tokenizer:
             template_source=_template_source(directory, config),
             bos_token=_token_text(config.get("bos_token")),
             eos_token=eos_token,
+            adds_bos=_adds_bos(tokenizer, config),
             eos_ids=_eos_ids(generation.get("eos_token_id"), tokenizer.token_to_id(eos_token)),
             model_max_length=_known_length(config.get("model_max_length")),
         )
@@ -78,6 +87,20 @@ class Tokenizer:
         encodings = self._tokenizer.encode_batch_fast(pieces, add_special_tokens=False)
         return [token_id for encoding in encodings for token_id in encoding.ids]
 
+    def runtime_text(self, text: str) -> str:
+        """A rendered prompt for a runtime that encodes text itself, as the tokenizer does by default.
+
+        A BOS token that the tokenizer adds is left out, or the prompt would begin with two. A word joiner stands where
+        the text has a cut: it keeps the runtime, too, from reading data as control tokens.
+        """
+        if self._adds_bos:
+            text = text.removeprefix(self.bos_token)
+        return text.replace(CUT, _WORD_JOINER)
+
+    def count(self, text: str) -> int:
+        """How many tokens a generated text is, special tokens written out in it included."""
+        return len(self._tokenizer.encode(text, add_special_tokens=False))
+
     def detokenizer(self) -> Detokenizer:
         """A fresh detokenizer for one answer."""
         if self._byte_table is None:
@@ -89,6 +112,17 @@ class Tokenizer:
         added = self._tokenizer.get_added_tokens_decoder().values()
         source = self.template_source or ""
         return {token.content for token in added if token.special or token.content in source}
+
+
+def _adds_bos(tokenizer: tokenizers.Tokenizer, config: dict[str, Any]) -> bool:
+    """Whether a runtime that encodes text begins it with the BOS token of its own accord.
+
+    The transformers library lets ``add_bos_token`` decide for some classes, ``tokenizer.json`` for all others.
+    """
+    if config.get("tokenizer_class") in _CLASSES_WITH_SWITCH and "add_bos_token" in config:
+        return bool(config["add_bos_token"])
+    bos_id = tokenizer.token_to_id(_token_text(config.get("bos_token")))
+    return bos_id is not None and tokenizer.encode("").ids[:1] == [bos_id]
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -53,15 +53,19 @@ class ByteRenderer:
     """Renders every request to the same number of prompt ids."""
 
     end_ids = (END,)
+    end_tokens = ("<end>",)
 
     def __init__(self, prompt_tokens: int) -> None:
         self.prompt_tokens = prompt_tokens
 
     def render(self, request: object, *, now: object) -> Prompt:
-        return Prompt(ids=[7] * self.prompt_tokens, text="", thinking=False)
+        return Prompt(ids=[7] * self.prompt_tokens, text="", runtime_text="prompt", thinking=False)
 
     def detokenizer(self) -> ByteDetokenizer:
         return ByteDetokenizer()
+
+    def count(self, text: str) -> int:
+        return len(text.encode())
 
 
 def model(prompt_tokens: int = 5, **changes: Any) -> ServedModel:

@@ -14,7 +14,10 @@ from sidecar.conformance.rules import RULES, Violation
 from sidecar.conformance.sse import Event
 from sidecar.conformance.stream import StreamChecker, check_stream
 from sidecar.responses.errors import CODES, ApiError
+from sidecar.responses.events import EventWriter
+from sidecar.responses.ids import ResponseIds
 from sidecar.surfaces import SURFACES
+from stack.paths import ROOT
 from tests.core import kit
 from tests.core.splits import split_at
 from tests.core.streams import Json, call, encode, error, message, numbered, reasoning, response, stream
@@ -38,7 +41,19 @@ def written(pieces: list[bytes], failed_event: bool = False, **body: Any) -> byt
     return kit.sent(kit.play(pieces, of=kit.exchange(surface=surface), stream=True, **body)[1])
 
 
+def written_item_by_item() -> bytes:
+    """What the event writer makes of one item of each kind."""
+    start = response("in_progress", [])
+    writer = EventWriter(ResponseIds("0" * 26), start)
+    pieces = [writer.start(), writer.open_reasoning(), writer.delta("Let me "), writer.delta("think.")]
+    pieces += [writer.close("completed"), writer.open_message(), writer.delta("Grüße"), writer.close("completed")]
+    for arguments in ('{"city":"Rom"}', "{}"):
+        pieces += [writer.open_call("look"), *map(writer.delta, arguments), writer.close("completed")]
+    return b"".join([*pieces, writer.finish(response("completed", writer.output))])
+
+
 SOUND = {
+    "written: all kinds of items": written_item_by_item(),
     "written: a text": written([kit.text("Grüße "), kit.text("an alle\u2028👋"), kit.final()]),
     "written: nothing generated": written([kit.response([kit.END]), kit.final()]),
     "written: cut": written([kit.text("abc"), kit.final()], max_output_tokens=3),
@@ -381,7 +396,7 @@ def test_no_value_anywhere_disturbs_the_checker(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("code", CODES)
 def test_our_error_bodies_have_the_right_shape(code: str) -> None:
-    assert not list(check_error_body(ApiError(code, "No.", param="input").body()))
+    assert not list(check_error_body(ApiError(code, "No.", param="input").reply().body))
 
 
 @pytest.mark.parametrize(
@@ -407,3 +422,12 @@ def test_a_whole_response_is_checked_as_the_end_of_a_stream_is() -> None:
     assert not list(check_response(response("completed", output), "completed"))
     (violation,) = check_response(response("completed", [], completed_at=1), "completed")
     assert violation.rule == "answer-not-empty"
+
+
+def test_the_page_about_the_rules_tells_each_of_them() -> None:
+    rows = [
+        f"| `{name}` | {rule.statement} | {'warning' if rule.warning else 'violation'} |"
+        for name, rule in RULES.items()
+    ]
+    page = (ROOT / "docs" / "verify.md").read_text(encoding="utf-8")
+    assert [line for line in page.splitlines() if line.startswith("| `")] == rows

@@ -6,12 +6,13 @@ event loop.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from sidecar.exchange.events import RequestComplete
 from sidecar.exchange.models import ModelCatalog, ServedModel
+from sidecar.images.image import Image, ImageRef
 from sidecar.responses.errors import ApiError
 from sidecar.responses.ids import ResponseIds, ulid
 from sidecar.responses.open_items import Json
@@ -28,16 +29,20 @@ _SMALLEST_TOP_P = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A request accepted: the call to make and the response to fill."""
+    """A request accepted: the call to make, once its ``images`` have been loaded, and the response to fill."""
 
     model: ServedModel
     contract: Contract
     generation: Generation
-    message: bytes
+    images: Sequence[ImageRef]
     upstream_headers: Mapping[str, str]
     stream: bool
     ids: ResponseIds
     response: Json
+
+    def message(self, images: Sequence[Image]) -> bytes:
+        """The serialized ``ModelInferRequest`` with the loaded ``images``."""
+        return self.contract.request(self.model.triton_model, replace(self.generation, images=images))
 
 
 def make_plan(surface: Surface, catalog: ModelCatalog, event: RequestComplete, entropy: bytes) -> Plan:
@@ -55,6 +60,7 @@ def make_plan(surface: Surface, catalog: ModelCatalog, event: RequestComplete, e
         raise ApiError("infer_backend_unavailable", "The model runtime is starting; try again shortly.")
     now = datetime.fromtimestamp(event.unix_time, UTC)
     prompt = model.renderer.render(request, now=now)
+    _check_images(prompt.images, contract.max_images)
     ids = ResponseIds(ulid(int(event.unix_time * 1000), entropy[:10]))
     generation = Generation(
         request_id=ids.response,
@@ -71,12 +77,19 @@ def make_plan(surface: Surface, catalog: ModelCatalog, event: RequestComplete, e
         model=model,
         contract=contract,
         generation=generation,
-        message=contract.request(model.triton_model, generation),
+        images=prompt.images,
         upstream_headers={name: event.headers[name] for name in _FORWARDED_HEADERS if name in event.headers},
         stream=bool(request.stream),
         ids=ids,
         response=surface.new_response(request, ids.response, int(event.unix_time)),
     )
+
+
+def _check_images(images: Sequence[ImageRef], limit: int) -> None:
+    """Refuse images that the model's contract has no inputs for."""
+    if len(images) > limit:
+        message = f"This model takes at most {limit} images." if limit else "This model takes text only, no images."
+        raise ApiError("invalid_request", message, images[limit].param)
 
 
 def _clamp_output(request: ResponsesRequest, prompt_tokens: int, context_length: int) -> int:

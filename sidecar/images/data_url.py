@@ -1,7 +1,7 @@
 """Images inside the request: ``data:`` URLs.
 
 Source: RFC 2397, read as leniently as browsers do (WHATWG Fetch, "data: URL processor"): white space and missing
-padding in the base64 are forgiven. The media type is not read, since clients get it wrong; the bytes tell what they are.
+padding in the base64 are forgiven. The media type is not read, since clients get it wrong; the bytes tell it.
 """
 
 from __future__ import annotations

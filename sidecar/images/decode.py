@@ -9,15 +9,16 @@ from __future__ import annotations
 import io
 from typing import Literal
 
+# The plugin is imported by name, since Pillow would import all that it has for it.
 from PIL import Image as Pillow
-from PIL import ImageOps
+from PIL import ImageOps, WebPImagePlugin  # noqa: F401
 
 from sidecar.images.image import Image
 from sidecar.responses.errors import ApiError
 
-# Pillow's name of each accepted format. "MPO" is a JPEG with further pictures behind it, as phones write.
-_FORMATS = ("PNG", "JPEG", "MPO", "WEBP", "GIF")
-# What model runtimes read; such a file is passed on as it is.
+_FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
+# What model runtimes read; such a file is passed on as it is. An "MPO" was opened as a JPEG, and has further pictures
+# behind the first, as phones write them.
 _PASSED_ON: dict[str | None, Literal["image/jpeg", "image/png"]] = {
     "PNG": "image/png",
     "JPEG": "image/jpeg",
@@ -60,7 +61,7 @@ def _convert(picture: Pillow.Image, data: bytes) -> Image:
     if picture.format in _PASSED_ON and orientation == _UPRIGHT:
         return Image(_PASSED_ON[picture.format], data, picture.width, picture.height)
     upright = ImageOps.exif_transpose(picture)
-    if picture.format == "PNG" or picture.format == "GIF" or upright.has_transparency_data:
+    if picture.format in {"PNG", "GIF"} or upright.has_transparency_data:
         return Image("image/png", _encode(upright, "PNG"), upright.width, upright.height)
     return Image("image/jpeg", _encode(upright.convert("RGB"), "JPEG"), upright.width, upright.height)
 

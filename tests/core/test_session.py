@@ -17,8 +17,10 @@ from envoy.service.ext_proc.v3.external_processor_pb2 import (
     ProcessingResponse,
 )
 
+from sidecar.egress.loader import ImageLoader
 from sidecar.exchange.exchange import Exchange
 from sidecar.extproc.session import Session
+from sidecar.images.limits import ImageLimits
 from sidecar.responses.errors import ApiError
 from sidecar.triton.frames import frame
 from tests.core import kit
@@ -103,7 +105,14 @@ class Run:
 
     def __init__(self, wire: str, exchange: Exchange, executor: ThreadPoolExecutor) -> None:
         self.stream, self.clock, self.exchange = Stream(), Clock(), exchange
-        self.session = Session(self.stream, exchange, wire=wire, clock=self.clock, prepare=executor)
+        self.session = Session(
+            self.stream,
+            exchange,
+            wire=wire,
+            clock=self.clock,
+            prepare=executor,
+            images=ImageLoader(ImageLimits(), executor),
+        )
         self.task = asyncio.create_task(self.session.run())
 
     async def call(self, *messages: ProcessingRequest) -> list[ProcessingResponse]:

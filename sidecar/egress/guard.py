@@ -59,7 +59,8 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 _MAX_URL_LENGTH = 8192
 # A scheme, an authority without user information or backslash, and no control characters anywhere.
-_URL = re.compile(r"https?://[^/?#@\\\x00-\x20\x7f]+(?:[/?#][^\x00-\x1f\x7f]*)?", re.IGNORECASE)
+_HOST = r"(?:\[[0-9a-f:.]+\]|[^/?#@:\[\]\\\x00-\x20\x7f]+)"
+_URL = re.compile(rf"https?://{_HOST}(?::[0-9]*)?(?:[/?#][^\x00-\x1f\x7f]*)?", re.IGNORECASE)
 _LABEL = "[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _HOST_NAME = re.compile(rf"(?=.{{1,253}}$)(?:{_LABEL}\.)+{_LABEL}\.?")
 # A last label like this makes resolvers read the whole name as a number (WHATWG URL, "ends in a number").

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum, auto
+from http import HTTPStatus
 from math import inf
 from typing import assert_never
 
@@ -43,6 +44,7 @@ from sidecar.exchange.report import Report, Timing
 from sidecar.exchange.resources import answer_at_once
 from sidecar.exchange.upstream import UpstreamReader
 from sidecar.images.image import Image
+from sidecar.output.guides import fits
 from sidecar.output.stops import StopStrings
 from sidecar.responses.errors import ApiError
 from sidecar.responses.events import EventWriter, json_bytes
@@ -90,6 +92,7 @@ class Exchange:
         self._backend_error: BackendError | None = None
         self._plan: Plan | None = None
         self._decoder: Decoder
+        self._broke_schema = False
         self._upstream_at = 0.0
         self._sent_at = 0.0
 
@@ -123,6 +126,7 @@ class Exchange:
             usage=self._usage,
             timing=self._timing,
             counted=planned and self._decoder.counted and self._usage.output_tokens > 0,
+            broke_schema=self._broke_schema,
             broken_characters=self._decoder.broken_characters if planned else 0,
         )
 
@@ -165,7 +169,13 @@ class Exchange:
         self._decoder = plan.contract.decoder(plan.generation, plan.model.renderer)
         self._upstream = UpstreamReader(self._decoder)
         self._writer = EventWriter(plan.ids, plan.response)
-        self._answer = Answer(self._writer, StopStrings(plan.generation.stop), self._usage)
+        self._answer = Answer(
+            self._writer,
+            StopStrings(plan.generation.stop),
+            plan.parser,
+            self._usage,
+            parallel_calls=plan.parallel_calls,
+        )
         if plan.images:
             self._state = State.FETCHING
             return [FetchImages(plan.images)]
@@ -229,6 +239,7 @@ class Exchange:
         self._timing.model_done_at, self._timing.done_at = self._upstream_at, at
         actions = self._open(at) if self._state is State.CALLING else []
         events = self._answer.close(held_back, finish_reason)
+        self._check_text(finish_reason)
         response = self._final_response(finish_reason)
         self._outcome = response["status"]
         if self._must_plan.stream:
@@ -238,6 +249,20 @@ class Exchange:
             actions += [SendHead(self._json_head(len(body))), SendBody(body)]
         self._state = State.DONE
         return [*actions, Finish()]
+
+    def _check_text(self, finish_reason: FinishReason) -> None:
+        """Look whether whole text fits the schema that it was to fit; no contract promises that guides are kept to.
+
+        Raises:
+            ApiError: it does not, and nothing of it has been sent yet.
+        """
+        plan, text = self._must_plan, self._answer.text
+        if plan.text_schema is None or text is None or finish_reason != "stop" or fits(text, plan.text_schema):
+            return
+        self._broke_schema = True
+        if not plan.stream:
+            message = "The model's answer does not fit the requested format."
+            raise ApiError("infer_backend_unavailable", message, status_override=HTTPStatus.BAD_GATEWAY)
 
     def _settle_usage(self) -> None:
         """What the runtime told about the prompt replaces what was assumed."""

@@ -11,8 +11,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from sidecar.exchange.events import RequestComplete
+from sidecar.exchange.guidance import Guidance, plan_guidance
 from sidecar.exchange.models import ModelCatalog, ServedModel
 from sidecar.images.image import Image, ImageRef
+from sidecar.output.guides import Schema
+from sidecar.output.segments import Parser
+from sidecar.output.style import guided_parser
 from sidecar.responses.errors import ApiError
 from sidecar.responses.ids import ResponseIds, ulid
 from sidecar.responses.open_items import Json
@@ -37,6 +41,9 @@ class Plan:
     images: Sequence[ImageRef]
     upstream_headers: Mapping[str, str]
     stream: bool
+    parser: Parser
+    parallel_calls: bool
+    text_schema: Schema | None
     ids: ResponseIds
     response: Json
 
@@ -58,8 +65,13 @@ def make_plan(surface: Surface, catalog: ModelCatalog, event: RequestComplete, e
     contract = model.contract
     if contract is None:
         raise ApiError("infer_backend_unavailable", "The model runtime is starting; try again shortly.")
-    now = datetime.fromtimestamp(event.unix_time, UTC)
-    prompt = model.renderer.render(request, now=now)
+    guidance = plan_guidance(request, contract, model.unguided)
+    prompt = model.renderer.render(
+        request,
+        now=datetime.fromtimestamp(event.unix_time, UTC),
+        guided=guidance.guide is not None,
+        demand=guidance.demand,
+    )
     _check_images(prompt.images, contract.max_images)
     ids = ResponseIds(ulid(int(event.unix_time * 1000), entropy[:10]))
     generation = Generation(
@@ -72,6 +84,7 @@ def make_plan(surface: Surface, catalog: ModelCatalog, event: RequestComplete, e
         seed=int.from_bytes(entropy[10:18], "big"),
         end_ids=model.renderer.end_ids,
         stop=(*model.stop, *model.renderer.end_tokens) if contract.speaks_text else model.stop,
+        guide=guidance.guide,
     )
     return Plan(
         model=model,
@@ -79,7 +92,10 @@ def make_plan(surface: Surface, catalog: ModelCatalog, event: RequestComplete, e
         generation=generation,
         images=prompt.images,
         upstream_headers={name: event.headers[name] for name in _FORWARDED_HEADERS if name in event.headers},
-        stream=bool(request.stream),
+        stream=request.stream,
+        parser=_parser(model, guidance, prompt.text),
+        parallel_calls=request.parallel_tool_calls,
+        text_schema=guidance.text_schema,
         ids=ids,
         response=surface.new_response(request, ids.response, int(event.unix_time)),
     )
@@ -90,6 +106,12 @@ def _check_images(images: Sequence[ImageRef], limit: int) -> None:
     if len(images) > limit:
         message = f"This model takes at most {limit} images." if limit else "This model takes text only, no images."
         raise ApiError("invalid_request", message, images[limit].param)
+
+
+def _parser(model: ServedModel, guidance: Guidance, prompt_text: str) -> Parser:
+    if guidance.guide is not None:
+        return guided_parser(guidance.functions)
+    return model.style.parser(guidance.functions, prompt_text)
 
 
 def _clamp_output(request: ResponsesRequest, prompt_tokens: int, context_length: int) -> int:

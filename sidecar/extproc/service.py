@@ -176,6 +176,7 @@ def _log_end(request_id: str, exchange: Exchange) -> None:
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
         "counted": report.counted,
+        "broke_schema": report.broke_schema,
         "broken_characters": report.broken_characters,
         "ttft_ms": timing.ttft_ms,
         "total_ms": round(timing.total * 1000, 1),

@@ -19,7 +19,7 @@ from sidecar.responses.request import ResponsesRequest
 
 @dataclass(frozen=True)
 class Prompt:
-    """What the model is given: ``ids``, and the ``text`` they encode. ``thinking``: a reasoning phase was asked for.
+    """What the model is given: ``ids``, and the ``text`` they encode.
 
     ``runtime_text`` is for a runtime that encodes it itself (:meth:`Tokenizer.runtime_text`). ``images`` are in the
     order of their places in the prompt.
@@ -28,7 +28,6 @@ class Prompt:
     ids: list[int]
     text: str
     runtime_text: str
-    thinking: bool
     images: Sequence[ImageRef] = ()
 
 
@@ -54,14 +53,22 @@ class PromptRenderer:
         self.features = detect_features(self._template)
         self._guard = MarkerGuard(tokenizer.markers())
 
-    def render(self, request: ResponsesRequest, *, now: datetime) -> Prompt:
-        """The prompt of ``request``; ``now`` is for templates that write the date.
+    def render(
+        self, request: ResponsesRequest, *, now: datetime, guided: bool = False, demand: str | None = None
+    ) -> Prompt:
+        """The prompt of ``request``.
+
+        ``now`` is for templates that write the date. A ``guided`` answer begins at once, without a reasoning phase.
+        ``demand`` is added to the instructions.
 
         Raises :class:`ApiError` ``invalid_request`` for a conversation that the model's template cannot take.
         """
+        if demand is not None:
+            instructions = "\n\n".join(filter(None, (request.instructions, demand)))
+            request = request.model_copy(update={"instructions": instructions})
         turns = self._guard.protect(to_turns(request, self.features, self._late_system))
         tools = self._guard.protect(to_tools(request)) if self.features.tools else []
-        thinking = request.reasons if self.features.thinking_switch else None
+        thinking = request.reasons and not guided if self.features.thinking_switch else None
         try:
             text = self._template.render(turns, tools, now=now, enable_thinking=thinking)
         except TemplateFailure as failure:
@@ -71,7 +78,6 @@ class PromptRenderer:
             ids=self._tokenizer.encode(text),
             text=text.replace(CUT, ""),
             runtime_text=self._tokenizer.runtime_text(text),
-            thinking=request.reasons,
             images=images_of(turns),
         )
 

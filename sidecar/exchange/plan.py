@@ -102,10 +102,10 @@ def make_plan(surface: Surface, catalog: ModelCatalog, event: RequestComplete, e
 
 
 def _check_images(images: Sequence[ImageRef], limit: int) -> None:
-    """Refuse images that the model's contract has no inputs for."""
+    """Refuse more images than the model's contract has room for."""
     if len(images) > limit:
-        message = f"This model takes at most {limit} images." if limit else "This model takes text only, no images."
-        raise ApiError("invalid_request", message, images[limit].param)
+        most = f"at most {limit} image{'s' if limit > 1 else ''} in a request." if limit else "text only, no images."
+        raise ApiError("invalid_request", f"This model takes {most}", images[limit].param)
 
 
 def _parser(model: ServedModel, guidance: Guidance, prompt_text: str) -> Parser:

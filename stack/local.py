@@ -8,6 +8,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -34,6 +35,9 @@ def _by_contract(token_level: Model) -> dict[str, Model]:
         },
     }
 
+
+THINKING = replace(SCRIPTED, name="scripted-thinking", settings={"reasoning_format": "think"})
+"""The scripted model, whose script holds a reasoning phase."""
 
 SMOLLM2_BY_CONTRACT = _by_contract(SMOLLM2)
 SCRIPTED_BY_CONTRACT = _by_contract(SCRIPTED)

@@ -99,7 +99,7 @@ def install_python_clients(progress: Progress) -> None:
     Raises:
         StackError: a package cannot be had.
     """
-    install_python(CLIENTS_VENV, PYTHON_TESTS / "requirements.lock", progress)
+    install_python(CLIENTS_VENV, PYTHON_TESTS / "clients.lock", progress)
 
 
 def run_logged(argv: list[str], log: Path, directory: Path) -> None:

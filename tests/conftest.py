@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from stack.local import SCRIPTED, SCRIPTED_BY_CONTRACT, SMOLLM2, LocalStack
+from stack.local import SCRIPTED, SCRIPTED_BY_CONTRACT, SMOLLM2, THINKING, LocalStack
 from stack.paths import TOKENIZER, TRITON_VENV
 from stack.triton import Triton
 from stack.triton import start as start_triton
@@ -37,7 +37,7 @@ def triton(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Triton]:
 def stack(triton: Triton, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """Sidecar and Envoy on the tunnel wire, in front of ``triton``. Tests must leave all parts running."""
     address = f"127.0.0.1:{triton.grpc_port}"
-    models = [SMOLLM2, *SCRIPTED_BY_CONTRACT.values()]
+    models = [SMOLLM2, *SCRIPTED_BY_CONTRACT.values(), THINKING]
     with LocalStack(tmp_path_factory.mktemp("stack"), models=models, triton_address=address) as stack:
         yield stack
 

@@ -69,7 +69,10 @@ class Answer:
 
     def close(self, held_back: Piece, finish_reason: FinishReason) -> bytes:
         """The events that end the answer; ``held_back`` is the decoder's last word."""
-        self._usage.output_tokens += held_back.tokens
+        usage = self._usage
+        usage.output_tokens += held_back.tokens
+        # Where a whole text turns out to have fewer tokens than responses, so has the reasoning in it.
+        usage.reasoning_tokens = min(usage.reasoning_tokens, usage.output_tokens)
         if self._has_its_call:
             return b""
         text = "" if self._stops.matched else self._stops.feed(held_back.text) + self._stops.end()

@@ -43,6 +43,7 @@ def test_the_request_tells_everything() -> None:
             "temperature": 0.5,
             "top_p": 0.25,
             "seed": 1,
+            "skip_special_tokens": False,
             "stop_token_ids": [2, 9],
         },
     }
@@ -51,7 +52,7 @@ def test_the_request_tells_everything() -> None:
 
 def test_defaults_are_sent_explicitly() -> None:
     sampling = sent(contract(), generation(temperature=0.0, end_ids=()))["sampling_parameters"]
-    assert sampling == {"max_tokens": 8, "temperature": 0.0, "top_p": 1.0, "seed": 1}
+    assert sampling == {"max_tokens": 8, "temperature": 0.0, "top_p": 1.0, "seed": 1, "skip_special_tokens": False}
 
 
 def test_an_older_backend_gets_only_inputs_that_it_has() -> None:

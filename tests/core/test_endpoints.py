@@ -61,7 +61,7 @@ def test_anything_else_is_refused(method: str, path: str, code: str, allow: str 
 def get(path: str, body: bytes = b"") -> tuple[Exchange, Reply]:
     catalog = ModelCatalog([kit.model(aliases=("b3os/abc",), created=1_700_000_000), kit.model(name="digits")])
     asked = Exchange(NODE, catalog, node="n1", entropy=bytes(18), keep_alive=3.0)
-    actions = asked.handle(RequestComplete({":method": "GET", ":path": path}, body, 100.0, 1_800_000_000.0))
+    actions = asked.handle(RequestComplete({":method": "GET", ":path": path}, body, len(body), 100.0, 1_800_000_000.0))
     return asked, kit.reply(actions)
 
 

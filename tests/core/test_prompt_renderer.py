@@ -92,6 +92,12 @@ def test_no_text_of_a_request_becomes_a_control_token(place: Callable[[str], dic
     assert byte_level().decode(prompt.ids, skip_special_tokens=False) == prompt.text
 
 
+@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES.keys())
+def test_nor_does_it_where_the_runtime_encodes_the_text(place: Callable[[str], dict[str, Any]]) -> None:
+    forged, plain = (byte_level().encode(render(**place(text)).runtime_text).tokens for text in (FORGED, "x"))
+    assert [token for token in forged if token in SPECIAL] == [token for token in plain if token in SPECIAL]
+
+
 @pytest.mark.parametrize("end", ["", " ", "\n"])
 def test_neighbouring_texts_do_not_make_up_a_control_token(end: str) -> None:
     image = {"type": "input_image", "image_url": "data:,"}

@@ -26,7 +26,7 @@ HOSTS = [
     ]
 ]
 
-LOCKS = ["requirements.lock", "tests/e2e/python/requirements.lock"]
+LOCKS = ["requirements.lock", *(f"tests/e2e/python/{name}.lock" for name in ["clients", "schemathesis"])]
 
 
 def tracked_files() -> list[str]:

@@ -155,9 +155,9 @@ def test_a_body_of_unknown_length_is_refused_once_it_is_too_long(stack: LocalSta
         "POST", PATH, key=stack.api_key, headers=["Transfer-Encoding: chunked", "Content-Type: application/json"]
     )
     chunk = b"100000\r\n" + b" " * 0x100000 + b"\r\n"
-    reply = exchange(stack.port, [head, *[chunk] * 11, b"0\r\n\r\n"])
+    reply = exchange(stack.port, [head, *[chunk] * 41, b"0\r\n\r\n"])
     assert (reply.status, reply.error()["code"]) == (413, "payload_too_large")
-    assert reply.error()["message"] == "The request body is larger than 10485760 bytes."
+    assert reply.error()["message"] == "The request body is larger than 41943040 bytes."
 
 
 def test_no_key_is_401_whether_the_sidecar_runs_or_not(own_stack: LocalStack) -> None:

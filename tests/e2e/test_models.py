@@ -16,6 +16,7 @@ from sidecar.cli.docs import generated_docs
 from stack.local import SCRIPTED, LocalStack
 from stack.setup import NODE, NODE_TESTS
 from stack.triton import Triton
+from tests.e2e.client import eventually
 
 pytestmark = pytest.mark.e2e
 
@@ -83,13 +84,17 @@ def test_the_openapi_document_needs_no_key(aliased: LocalStack) -> None:
     assert get(aliased, "openapi.json") == json.loads(generated_docs()["openapi.json"])
 
 
-def test_the_runtimes_words_are_in_the_debug_log_alone(aliased: LocalStack, sdk: openai.OpenAI) -> None:
+async def test_the_runtimes_words_are_in_the_debug_log_alone(aliased: LocalStack, sdk: openai.OpenAI) -> None:
     with pytest.raises(openai.APIStatusError) as failed:
         sdk.with_options(max_retries=0).responses.create(model=ALIAS, input='script:[{"error": "secret words"}]')
     assert "secret" not in failed.value.response.text
     request_id = failed.value.response.headers["x-request-id"]
-    about = [line for line in (aliased.run_dir / "sidecar.log").read_text().splitlines() if request_id in line]
-    said, ended = about
+
+    def logged() -> list[str] | None:
+        about = [line for line in (aliased.run_dir / "sidecar.log").read_text().splitlines() if request_id in line]
+        return about if "sidecar.access" in "".join(about) else None
+
+    said, ended = await eventually(logged)
     assert " DEBUG " in said
     assert "secret words" in said
     assert '"backend_failure": "failed"' in ended

@@ -45,7 +45,7 @@ class Vocabulary(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Guide:
-    """What the answer must be: any JSON object, or JSON that fits ``schema`` (a JSON document)."""
+    """What the answer must be: JSON of any kind, or JSON that fits ``schema`` (itself a JSON document)."""
 
     kind: Literal["json", "json_schema"]
     schema: str | None = None

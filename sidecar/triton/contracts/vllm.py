@@ -75,6 +75,8 @@ class Vllm:
             "temperature": generation.temperature,
             "top_p": generation.top_p,
             "seed": generation.seed & _INT63,
+            # Markers of reasoning and calls may be special tokens. The token that ends an answer is left out anyway.
+            "skip_special_tokens": False,
         }
         # No stop strings: the reader cuts at them and cancels.
         if generation.end_ids:

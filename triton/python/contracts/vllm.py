@@ -47,7 +47,7 @@ _SAMPLING = {
     "frequency_penalty": "frequency_penalty",
     "seed": "seed",
 }
-_OTHERS = ("stop_token_ids", "structured_outputs", "guided_decoding")
+_OTHERS = ("stop_token_ids", "skip_special_tokens", "structured_outputs", "guided_decoding")
 _HANDED_ON = {"stream": "streaming", "exclude_input_in_output": "exclude_input_in_output"} | {
     name: name for name in ("return_finish_reason", "return_num_input_tokens", "return_num_output_tokens")
 }
@@ -84,13 +84,15 @@ class Vllm:
             **prompt(self._vocabulary.encode_prompt(inputs.required("text_input"))),
             **renamed(values, _HANDED_ON),
             **{_SAMPLING[name]: [value] for name, value in sampling.items() if name in _SAMPLING},
+            "skip_special_tokens": [sampling.get("skip_special_tokens", True)],
             **_greedy(sampling),
             **self._guide(sampling),
         }
 
     def writer(self, inputs: Inputs) -> Writer:
         """What writes the responses to one request."""
-        return VllmWriter(inputs, TextStream(self._vocabulary))
+        special = not inputs.required("skip_special_tokens")
+        return VllmWriter(inputs, TextStream(self._vocabulary, special))
 
     def _guide(self, sampling: dict[str, Any]) -> Values:
         asked = sampling.keys() & {"structured_outputs", "guided_decoding"}
@@ -116,10 +118,13 @@ class VllmWriter:
     def __init__(self, inputs: Inputs, stream: TextStream) -> None:
         self._inputs = inputs
         self._stream = stream
+        stop_ids = [id_ for word in inputs.word_list("stop_words_list") for id_ in word]
+        self._end_ids = {inputs.required("end_id"), *stop_ids}
 
     def outputs(self, delta: Delta) -> dict[str, Any]:
-        """Tensors without a batch dimension."""
-        text = self._stream.feed(delta.ids, ended=delta.finish is not None)
+        """Tensors without a batch dimension. The token that ends an answer has no text."""
+        ids = [id_ for id_ in delta.ids if id_ not in self._end_ids]
+        text = self._stream.feed(ids, ended=delta.finish is not None)
         outputs: dict[str, Any] = {name: [value] for name, value in counts(self._inputs, delta).items()}
         if self._inputs.scalar("return_finish_reason", False):
             # The backend writes None as text while the answer goes on.

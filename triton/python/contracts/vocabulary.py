@@ -32,16 +32,17 @@ class Vocabulary:
 
 
 class TextStream:
-    """Ids to text, response by response, never half a character."""
+    """Ids to text, response by response, never half a character; ``special`` tokens included only on demand."""
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(self, vocabulary: Vocabulary, special: bool = False) -> None:
         self._decode = vocabulary.decode
+        self._special = special
         self._held: list[int] = []
 
     def feed(self, ids: Sequence[int], ended: bool) -> str:
         """The text that ``ids`` complete; at the end, all of it."""
         self._held += ids
-        text = self._decode(self._held)
+        text = self._decode(self._held, self._special)
         if text.endswith("\ufffd") and len(self._held) < _TOKENS_OF_A_CHARACTER + len(ids) and not ended:
             return ""
         self._held = []

@@ -12,9 +12,11 @@ from tests.e2e.drivers import run
 
 PROGRAM = NODE_TESTS / "node_modules" / "@openai" / "codex" / "bin" / "codex.js"
 
+# Codex's own sandbox needs rights that many containers do not give.
 PROVIDER = """\
 model = "{model}"
 model_provider = "node"
+sandbox_mode = "danger-full-access"
 
 [model_providers.node]
 name = "node"
@@ -32,12 +34,12 @@ agents.enabled = false
 
 
 class Codex:
-    """One user's Codex: its configuration and sessions are in ``home``, its work in an empty directory beside them."""
+    """One user's Codex: its configuration and sessions are in ``home``, what it works on in ``work`` beside them."""
 
     def __init__(self, stack: LocalStack, model: str, home: Path, settings: str = ONLY_FUNCTION_TOOLS) -> None:
         self._environment = {"CODEX_HOME": str(home), "NODE_API_KEY": stack.api_key}
-        self._work = home / "work"
-        self._work.mkdir()
+        self.work = home / "work"
+        self.work.mkdir()
         # Keys of the top level come before the first table.
         (home / "config.toml").write_text(settings + PROVIDER.format(model=model, url=stack.url))
 
@@ -51,7 +53,7 @@ class Codex:
 
     def _answer(self, *arguments: str) -> str:
         command = [NODE, PROGRAM, "exec", "--skip-git-repo-check", "--json", *arguments]
-        output = run(command, self._work, self._environment)
+        output = run(command, self.work, self._environment)
         events: list[dict[str, Any]] = [json.loads(line) for line in output.splitlines()]
         items = [event["item"] for event in events if event["type"] == "item.completed"]
         (answer,) = [item["text"] for item in items if item["type"] == "agent_message"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import openai
@@ -28,9 +29,11 @@ class Report(pydantic.BaseModel, extra="forbid"):
         (run_python, "pydantic_ai_report.py", {"ToolOutput", "NativeOutput"}),
     ],
 )
-def test_a_client_gets_its_type(stack: LocalStack, run: Any, program: str, ways: set[str]) -> None:
+def test_a_client_gets_its_type(stack: LocalStack, run: Callable[..., Any], program: str, ways: set[str]) -> None:
     reports = run(program, stack, SMOLLM2.name, QUESTION)
-    assert {way: type(Report.model_validate(report)) for way, report in reports.items()} == dict.fromkeys(ways, Report)
+    assert reports.keys() == ways
+    for report in reports.values():
+        Report.model_validate(report)
 
 
 @pytest.mark.parametrize("way", ["parse", "stream"])

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
+import time
+from collections import defaultdict
 from dataclasses import asdict
 
 from bench.chain import chain_table, measure_chain
@@ -18,21 +21,23 @@ from stack.paths import LOCAL, TOKENIZER
 from stack.process import StackError
 from stack.setup import install_tokenizer
 
-RATE = 10.0
-"""Tokens per second and stream of the paced loads: a fast reader's pace."""
+LEVELS = (1, 64, 256)
+"""Concurrent streams."""
 TTFT = 0.05
 """The fake Triton's time to the first token, in seconds."""
 RAMP = 1.0
 """Seconds over which paced streams start."""
 ROUNDS = 3
+BUDGET = 90.0
+"""Seconds after which no further round begins, so that a bench on a busy machine ends too."""
 LIMIT = 8.0
 """Seconds after which a run is cut off."""
 
 
-def paced(streams: int, seconds: float = 4.0) -> Load:
-    """Every stream one request whose tokens come in cadence for ``seconds``."""
-    steady = (RAMP + TTFT + 0.5, TTFT + seconds - 1 / RATE)
-    return Load(streams, requests=streams, tokens=int(seconds * RATE), ramp=RAMP, limit=LIMIT, steady=steady)
+def paced(streams: int, rate: float, seconds: float) -> Load:
+    """Every stream one request whose tokens come for ``seconds``, ``rate`` per second."""
+    steady = (RAMP + TTFT + 0.5, TTFT + seconds - 1 / rate)
+    return Load(streams, requests=streams, tokens=int(seconds * rate), ramp=RAMP, limit=LIMIT, steady=steady)
 
 
 def unpaced(streams: int) -> Load:
@@ -45,35 +50,41 @@ def one_token() -> Load:
     return Load(streams=16, requests=320, tokens=1, ramp=0, limit=LIMIT)
 
 
-LOADS: list[tuple[str, Load, str]] = [
-    *(("paced", paced(streams), PACED) for streams in (1, 64, 256, 512)),
-    *(("unpaced", unpaced(streams), UNPACED) for streams in (1, 64, 256)),
-    ("one token", one_token(), UNPACED),
-]
-"""Title, load and model of the table's rows."""
+def loads(rate: float) -> list[tuple[str, Load, str]]:
+    """Title, load and model of the table's rows."""
+    return [
+        *(("paced", paced(streams, rate, seconds=4), PACED) for streams in LEVELS),
+        *(("unpaced", unpaced(streams), UNPACED) for streams in LEVELS),
+        ("one token", one_token(), UNPACED),
+    ]
 
 
 def measure(rig: Rig) -> list[Row]:
     """All loads, round by round, so that a change of the machine's mood meets them all."""
     rig.through(one_token(), UNPACED)  # opens connections and fills caches
-    rounds: list[list[tuple[Measurement, Figures | None]]] = [[] for _ in LOADS]
+    results: dict[tuple[str, int], list[tuple[Measurement, Figures | None]]] = defaultdict(list)
+    deadline = time.monotonic() + BUDGET
     for number in range(ROUNDS):
+        if time.monotonic() > deadline:
+            break
         progress(f"Round {number + 1} of {ROUNDS}")
-        for (_, load, model), results in zip(LOADS, rounds, strict=True):
-            direct = rig.direct(paced(load.streams, seconds=2)) if model == PACED else None
-            results.append((rig.through(load, model), direct))
-    return [summarise(title, results) for (title, _, _), results in zip(LOADS, rounds, strict=True)]
+        for title, load, model in loads(rig.rate):
+            direct = rig.direct(paced(load.streams, rig.rate, seconds=2)) if model == PACED else None
+            results[title, load.streams].append((rig.through(load, model), direct))
+    return [summarise(title, rounds) for (title, _), rounds in results.items()]
 
 
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(prog="./dev bench", description="Measure Envoy and the sidecar per token.")
     parser.add_argument("--wire", choices=["tunnel", "direct"], default="tunnel", help="how Envoy reaches Triton")
+    parser.add_argument("--rate", type=float, default=10, help="tokens per second and stream of the paced loads")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the processes of the rig end too
     try:
         install_tokenizer(progress)
-        with Rig(LOCAL / "bench", options.wire, RATE, TTFT, progress) as rig:
+        with Rig(LOCAL / "bench", options.wire, options.rate, TTFT, progress) as rig:
             rows, idle = measure(rig), rig.idle
     except (StackError, NothingMeasuredError) as error:
         sys.exit(f"error: {error}")
@@ -83,7 +94,7 @@ def main() -> None:
     if options.json:
         report = {
             "wire": options.wire,
-            "rate": RATE,
+            "rate": options.rate,
             "rows": [row.to_json() for row in rows],
             "idle": idle,
             "chain": [asdict(row) for row in chain],

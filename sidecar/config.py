@@ -50,7 +50,9 @@ class ModelConfig(_Section):
     ``tokenizer`` a Hugging Face tokenizer directory with its chat template, ``context_length`` the tokens of prompt and
     answer together. ``stop`` are strings that end an answer. ``late_system`` is what becomes of a system message inside
     the conversation where the template takes none there: ``user`` makes it a user turn that starts with ``[system]``,
-    ``leading`` moves it to the system message at the start. Timeouts are seconds of silence.
+    ``leading`` moves it to the system message at the start. ``reasoning_format`` and ``tool_format`` are how the model
+    writes, ``auto`` reads it off the chat template. ``unguided`` is what becomes of a demanded call or schema where the
+    runtime has no guided decoding: ``refuse`` it, or ``prompt`` the model in words. Timeouts are seconds of silence.
     """
 
     name: _ModelName
@@ -60,6 +62,9 @@ class ModelConfig(_Section):
     context_length: Annotated[int, Field(ge=2, le=2**31 - 1)]
     stop: tuple[Annotated[str, Field(min_length=1, max_length=256)], ...] = ()
     late_system: Literal["user", "leading"] = "user"
+    reasoning_format: str = "auto"
+    tool_format: str = "auto"
+    unguided: Literal["refuse", "prompt"] = "refuse"
     limits: LimitsConfig = LimitsConfig()
     first_token_timeout: _Seconds = 120.0
     token_timeout: _Seconds = 60.0

@@ -20,8 +20,9 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from sidecar.config import Config, ModelConfig
 from sidecar.exchange.models import ModelCatalog, ServedModel
 from sidecar.extproc.service import ExtProcService, Sessions
+from sidecar.output.style import choose_style
 from sidecar.prompts.renderer import PromptRenderer
-from sidecar.prompts.tokenizer import Tokenizer
+from sidecar.prompts.tokenizer import Tokenizer, read_template
 from sidecar.responses.errors import ApiError
 from sidecar.surfaces import SURFACES, Surface
 from sidecar.surfaces.limits import RequestLimits
@@ -45,6 +46,9 @@ def load_model(config: ModelConfig) -> ServedModel:
     Raises:
         OSError, ValueError: the tokenizer or its template cannot be loaded.
     """
+    template = read_template(config.tokenizer) or ""
+    style = choose_style(template, reasoning=config.reasoning_format, calls=config.tool_format)
+    tokenizer = Tokenizer.load(config.tokenizer, style.markers)
     return ServedModel(
         name=config.name,
         aliases=config.aliases,
@@ -55,7 +59,9 @@ def load_model(config: ModelConfig) -> ServedModel:
         stop=config.stop,
         first_token_timeout=config.first_token_timeout,
         token_timeout=config.token_timeout,
-        renderer=PromptRenderer(Tokenizer.load(config.tokenizer), late_system=config.late_system),
+        renderer=PromptRenderer(tokenizer, late_system=config.late_system),
+        style=style,
+        unguided=config.unguided,
     )
 
 

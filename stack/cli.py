@@ -162,6 +162,8 @@ def test(context: typer.Context) -> None:
     with Steps() as progress:
         setup.install_triton(progress)
         setup.install_node_packages(progress)
+        setup.install_python_clients(progress)
+        setup.install_schemathesis(progress)
     check()
     _become(sys.executable, "-m", "pytest", *context.args)
 

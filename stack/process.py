@@ -1,4 +1,4 @@
-"""One child process of the stack: started in its own session, logged to a file, ended with everything it started."""
+"""Child processes: a command that ends by itself, and a part that runs in a session of its own until it is ended."""
 
 from __future__ import annotations
 
@@ -13,6 +13,19 @@ from pathlib import Path
 
 class StackError(Exception):
     """A part that cannot be installed or started; the message is one sentence for the user."""
+
+
+def run(command: Sequence[str | Path], failure: str, directory: Path | None = None) -> str:
+    """The output of a command that ends by itself, run in ``directory`` or else in the current one.
+
+    Raises:
+        StackError: it failed; the message is ``failure`` and the last line that the command wrote.
+    """
+    done = subprocess.run(command, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = (done.stderr or done.stdout).strip().splitlines() or [f"status {done.returncode}"]
+        raise StackError(f"{failure}: {lines[-1]}")
+    return done.stdout
 
 
 class Process:

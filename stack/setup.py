@@ -1,4 +1,4 @@
-"""What the stack and the tests need beyond the project's own environment: Triton, the tokenizer, Node.js packages."""
+"""What the stack and the tests need beyond the project's own environment: Triton, the tokenizer, real clients."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 from stack import triton
-from stack.paths import LOCAL, ROOT, TOKENIZER, TRITON_VENV
+from stack.paths import CLIENTS_VENV, LOCAL, ROOT, SCHEMATHESIS_VENV, TOKENIZER, TRITON_VENV
 from stack.process import StackError
 
 Progress = Callable[[str], None]
 
+PYTHON_TESTS = ROOT / "tests" / "e2e" / "python"
 NODE_TESTS = ROOT / "tests" / "e2e" / "node"
 NODE = Path(sys.executable).with_name("node")
 NPM = Path(sys.executable).with_name("npm")
+PYTHON_TESTS = ROOT / "tests" / "e2e" / "python"
 
 
 def install_triton(progress: Progress) -> None:
@@ -25,7 +27,6 @@ def install_triton(progress: Progress) -> None:
     Raises:
         StackError: a package cannot be had.
     """
-    progress("Installing Triton and the CPU model")
     triton.install(TRITON_VENV, progress)
     triton.build_tokenizer(TRITON_VENV, TOKENIZER)
 
@@ -42,6 +43,41 @@ def install_tokenizer(progress: Progress) -> None:
         install_triton(progress)
 
 
+def install_schemathesis(progress: Progress) -> None:
+    """Install schemathesis, which the tests run as a program, in an environment of its own.
+
+    Raises:
+        StackError: a package cannot be had.
+    """
+    install_python(SCHEMATHESIS_VENV, PYTHON_TESTS / "schemathesis.lock", progress)
+
+
+def install_python(venv: Path, lock: Path, progress: Progress) -> None:
+    """Make an environment for locked packages that must not mix with the project's own, unless it is there already.
+
+    Raises:
+        StackError: a package cannot be had.
+    """
+    digest = hashlib.sha256(lock.read_bytes()).hexdigest()
+    stamp = venv / "installed-lock"
+    if stamp.exists() and stamp.read_text() == digest:
+        return
+    progress(f"Installing the Python packages of {lock.stem}")
+    log = venv.with_suffix(".log")
+    run_logged([sys.executable, "-m", "venv", "--clear", str(venv)], log, ROOT)
+    pip = [
+        str(venv / "bin" / "python"),
+        "-m",
+        "pip",
+        "install",
+        "--disable-pip-version-check",
+        "--no-input",
+        "--no-compile",
+    ]
+    run_logged([*pip, "--no-deps", "--require-hashes", "-r", str(lock)], log, ROOT)
+    stamp.write_text(digest)
+
+
 def install_node_packages(progress: Progress) -> None:
     """Install the locked packages of the Node.js tests; Node.js itself is one of the project's own locked packages.
 
@@ -55,6 +91,15 @@ def install_node_packages(progress: Progress) -> None:
     progress("Installing the Node.js packages")
     run_logged([str(NPM), "ci", "--no-audit", "--no-fund"], LOCAL / "npm.log", NODE_TESTS)
     stamp.write_text(lock)
+
+
+def install_python_clients(progress: Progress) -> None:
+    """Install the Python clients that the tests drive, in an environment of their own.
+
+    Raises:
+        StackError: a package cannot be had.
+    """
+    install_python(CLIENTS_VENV, PYTHON_TESTS / "clients.lock", progress)
 
 
 def run_logged(argv: list[str], log: Path, directory: Path) -> None:

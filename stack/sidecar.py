@@ -69,7 +69,7 @@ class Sidecar:
             "The sidecar", [str(_BINARY), "serve", "--config", str(self.config)], run_dir / "sidecar.log"
         )
 
-    def wait_ready(self, seconds: float = 60) -> None:
+    def wait_ready(self, seconds: float = 120) -> None:
         """Wait until every worker says SERVING.
 
         Raises:

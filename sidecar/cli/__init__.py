@@ -11,7 +11,10 @@ import typer
 
 from sidecar.cli.check import run_checks
 from sidecar.cli.docs import write_docs
+from sidecar.cli.verify import run_verification
 from sidecar.config import Config, ConfigError, load
+from sidecar.conformance.client import NoAnswerError
+from sidecar.conformance.endpoint import Endpoint, NoModelError
 from sidecar.server import run_worker
 from sidecar.supervisor import supervise
 
@@ -37,6 +40,25 @@ def check(
 ) -> None:
     """Dry run: try everything that serving needs, and serve nothing."""
     raise typer.Exit(0 if run_checks(_load(config), envoy_config, typer.echo) else 1)
+
+
+@app.command()
+def verify(
+    url: Annotated[str, typer.Argument(help="The base URL as an SDK takes it; /responses is added.")],
+    key: Annotated[str | None, typer.Option(help="The API key.")] = None,
+    model: Annotated[str | None, typer.Option(help="The model to ask; the endpoint's first one by default.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Report as one JSON document.")] = False,
+) -> None:
+    """Try whether a Responses endpoint keeps to the protocol; exit with status 1 where it does not."""
+    try:
+        sound = run_verification(Endpoint(url, key), model, as_json=as_json, say=typer.echo)
+    except (NoAnswerError, ValueError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(2) from error
+    except NoModelError as error:
+        typer.echo(f"error: {error} Name one with --model.", err=True)
+        raise typer.Exit(2) from error
+    raise typer.Exit(0 if sound else 1)
 
 
 @app.command(hidden=True)

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from concurrent.futures import Executor
+from math import inf
 from typing import Protocol
 
 from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, ProcessingResponse
@@ -61,7 +62,6 @@ class Session:
         # A tick or an abort may come while an upstream message is handled; each is handled and written whole.
         self._lock = asyncio.Lock()
         self.request_id = ""
-        self.called = False
 
     async def run(self) -> None:
         """Serve the request to its end.
@@ -84,10 +84,14 @@ class Session:
             _log.exception("request %s failed", self.request_id)
             await self.abort(ApiError("internal", f"internal error (request {self.request_id})"))
 
+    @property
+    def due_at(self) -> float:
+        """When a tick will change something, on the monotonic clock; infinity while something is being handled."""
+        return inf if self._lock.locked() else self._exchange.due_at
+
     async def tick(self) -> None:
         """Let the exchange notice that time has passed."""
-        if self.called and not self._lock.locked():
-            await self._handle(Tick(self._clock.monotonic()))
+        await self._handle(Tick(self._clock.monotonic()))
 
     async def abort(self, error: ApiError) -> None:
         """End the exchange with ``error`` now."""
@@ -154,7 +158,6 @@ class Session:
                     yield from self._wire.finish(b"".join(data))
                     return
                 case CallUpstream():
-                    self.called = True
                     yield from self._wire.call(action)
                 case Reply():
                     yield messages.immediate(action)

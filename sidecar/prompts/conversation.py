@@ -21,7 +21,7 @@ from sidecar.responses.parts import InputImage, InputPart, OutputText
 from sidecar.responses.request import ResponsesRequest
 
 LateSystem = Literal["user", "leading"]
-"""What a system message becomes where the template does not take it: a user turn, or a part of the first message."""
+"""What a system message that the template does not take where it stands becomes: a user turn, or part of the first."""
 
 LATE_SYSTEM_MARK = "[system]\n"
 """How a user turn begins that carries a system message which the template does not take where it stands."""

@@ -60,11 +60,11 @@ def start_scripted(tmp_path: Path) -> Iterator[Callable[[], triton_stack.Triton]
     """Starts servers with the scripted model that belong to one test."""
     started: list[triton_stack.Triton] = []
 
-    def start() -> triton_stack.Triton:
+    def start(model: str = "scripted") -> triton_stack.Triton:
         server = triton_stack.start(
             TRITON_VENV,
             tmp_path,
-            ["scripted"],
+            [model],
             log=tmp_path / "triton.log",
             tokenizer=TOKENIZER,
             event_log=tmp_path / "events.log",

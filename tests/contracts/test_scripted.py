@@ -83,7 +83,10 @@ async def test_a_prompt_without_a_script_gets_a_fixed_answer(client: TritonClien
     assert texts(tokenizer, answer) == ["This model plays the script in its prompt."]
 
 
-@pytest.mark.parametrize("text", ["script: [1]", 'script: [{"unknown": 1}]', "script: [", 'script: {"a": 1}'])
+@pytest.mark.parametrize(
+    "text",
+    ["script: [1]", 'script: [{"unknown": 1}]', "script: [", 'script: {"a": 1}', 'script: [{"ids": ["a"]}]'],
+)
 async def test_what_is_no_script_is_an_error(client: TritonClient, tokenizer: Tokenizer, text: str) -> None:
     answer = await client.answer("scripted", tokenizer.encode(text).ids, 100)
     assert "script" in answer.error.lower()

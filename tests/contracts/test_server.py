@@ -1,14 +1,17 @@
-"""A server that ends leaves nothing behind."""
+"""tritonserver is installed or the reason is told in a sentence; a server that ends leaves nothing behind."""
 
 from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from stack import triton
+from stack.process import StackError
 from stack.triton import Triton
 
 pytestmark = pytest.mark.contract
@@ -46,5 +49,31 @@ def test_processes_and_shared_memory_go_with_the_server(
     if already_killed:
         os.kill(server.pid, signal.SIGKILL)
     end(server)
-    assert group_members(server.pid) == []
+    # A killed process takes a moment to go.
+    while group_members(server.pid):
+        time.sleep(0.01)
     assert not own & set(SHARED_MEMORY.iterdir())
+
+
+def test_a_package_that_cannot_be_had_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = tmp_path / "requirements.lock"
+    lock.write_text(f"missing @ file://{tmp_path}/missing-1-py3-none-any.whl --hash=sha256:{'0' * 64}\n")
+    monkeypatch.setattr(triton, "_LOCK", lock)
+    with pytest.raises(StackError, match=r"^The Triton packages could not be installed: .*missing.*$"):
+        triton.install(tmp_path / "venv", lambda step: None)
+
+
+def test_a_python_that_the_backend_does_not_know_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(triton, "_PYTHONS", ((2, 7),))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(StackError, match=r"needs Python 3\.11 or 3\.12"):
+        triton.install(tmp_path / "venv", lambda step: None)
+
+
+def test_a_server_that_cannot_load_its_model_is_an_error_and_ends(
+    tmp_path: Path, start_scripted: Callable[..., Triton]
+) -> None:
+    with pytest.raises(StackError, match="tritonserver ended"):
+        start_scripted("no such model")

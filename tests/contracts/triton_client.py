@@ -70,7 +70,7 @@ class Stream:
         self._call = call
 
     async def __aiter__(self) -> AsyncIterator[Response]:
-        async for message in self._call:
+        while (message := await self._call.read()) is not grpc.aio.EOF:
             yield _response(message)
 
     async def first(self) -> Response:

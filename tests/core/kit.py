@@ -11,6 +11,7 @@ from sidecar.exchange.actions import Action, CallUpstream, Finish, SendBody, Sen
 from sidecar.exchange.events import RequestComplete, UpstreamBytes, UpstreamEnd
 from sidecar.exchange.exchange import Exchange
 from sidecar.exchange.models import ModelCatalog, ServedModel
+from sidecar.output.style import Style
 from sidecar.prompts.renderer import Prompt
 from sidecar.responses.reply import Reply
 from sidecar.surfaces import SURFACES
@@ -53,15 +54,19 @@ class ByteRenderer:
     """Renders every request to the same number of prompt ids."""
 
     end_ids = (END,)
+    end_tokens = ("<end>",)
 
     def __init__(self, prompt_tokens: int) -> None:
         self.prompt_tokens = prompt_tokens
 
-    def render(self, request: object, *, now: object) -> Prompt:
-        return Prompt(ids=[7] * self.prompt_tokens, text="", thinking=False)
+    def render(self, request: object, **_: object) -> Prompt:
+        return Prompt(ids=[7] * self.prompt_tokens, text="", runtime_text="prompt")
 
     def detokenizer(self) -> ByteDetokenizer:
         return ByteDetokenizer()
+
+    def count(self, text: str) -> int:
+        return len(text.encode())
 
 
 def model(prompt_tokens: int = 5, **changes: Any) -> ServedModel:
@@ -74,6 +79,7 @@ def model(prompt_tokens: int = 5, **changes: Any) -> ServedModel:
         "first_token_timeout": 10.0,
         "token_timeout": 5.0,
         "renderer": ByteRenderer(prompt_tokens),
+        "style": Style(None, None),
         "contract": TokenLevel(INPUTS, batched=True, tokens_per_block=0),
     }
     return ServedModel(**{**values, **changes})

@@ -1,27 +1,20 @@
-"""A strict reader of event streams for tests: anything but whole events of two lines is an error."""
+"""Event streams as tests read them: any violation is an error."""
 
-import json
-from typing import Any, NamedTuple
-
-
-class Event(NamedTuple):
-    """One server-sent event."""
-
-    type: str
-    data: dict[str, Any]
+from sidecar.conformance.sse import Event, SseReader
+from sidecar.conformance.stream import check_stream
 
 
-def parse(stream: bytes) -> list[Event]:
-    """The events of a stream; comments are passed over."""
-    assert stream.endswith(b"\n\n") or not stream, "the stream ends inside an event"
-    events = []
-    for block in stream.split(b"\n\n")[:-1]:
-        if block.startswith(b":"):
-            continue
-        first, second = block.split(b"\n")
-        assert first.startswith(b"event: ")
-        assert second.startswith(b"data: ")
-        data = json.loads(second[6:])
-        assert data["type"] == first[7:].decode()
-        events.append(Event(data["type"], data))
+def parse(piece: bytes) -> list[Event]:
+    """The events of a piece of a stream that holds whole events; comments are passed over."""
+    reader = SseReader()
+    events = list(reader.feed(piece))
+    reader.end()
+    assert not reader.violations
+    return events
+
+
+def whole_stream(stream: bytes) -> list[Event]:
+    """The events of a stream from its start to its end, in the order that the rules of the protocol demand."""
+    events, violations = check_stream(stream)
+    assert not violations
     return events

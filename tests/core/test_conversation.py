@@ -227,6 +227,18 @@ def test_instructions_and_leading_system_items_are_one_system_turn(source: str) 
     assert outline(turns(source, *items, instructions="I")) == [("system", "I\n\nS\n\nD"), ("user", "hi")]
 
 
+def test_a_late_system_item_can_be_moved_to_the_start() -> None:
+    request = accept(
+        input=[message("user", "a"), message("developer", "b"), message("user", "c"), message("system", "d")],
+        instructions="first",
+    )
+    assert to_turns(request, features(FIRST_SYSTEM_ONLY), "leading") == [
+        {"role": "system", "content": "first\n\nb\n\nd"},
+        {"role": "user", "content": "a"},
+        {"role": "user", "content": "c"},
+    ]
+
+
 def test_a_late_system_item_keeps_its_place() -> None:
     assert outline(turns(PLAIN, USER, SYSTEM, instructions="I")) == [("system", "I"), ("user", "hi"), ("system", "S")]
 

@@ -5,10 +5,11 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sidecar.conformance.sse import Event
 from sidecar.responses.errors import ApiError
 from sidecar.responses.events import EventWriter, json_string
 from sidecar.responses.ids import ResponseIds
-from tests.core.sse import Event, parse
+from tests.core.sse import parse
 
 IDS = ResponseIds("0" * 26)
 FIELDS = {"id": IDS.response, "object": "response", "created_at": 1, "model": "m"}

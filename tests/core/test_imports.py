@@ -18,7 +18,7 @@ LAYERS = (
     {"server", "supervisor"},
     {"extproc", "identity"},
     {"exchange"},
-    {"surfaces", "prompts", "output", "triton", "admission"},
+    {"surfaces", "prompts", "output", "triton", "admission", "conformance"},
     {"responses"},
 )
 DEPTH = {room: depth for depth, layer in enumerate(LAYERS) for room in layer}
@@ -77,6 +77,8 @@ def test_imports_run_down(path: Path) -> None:
         ("output", "exchange", False),
         ("output", "prompts", False),
         ("responses", "triton", False),
+        ("conformance", "responses", True),
+        ("conformance", "surfaces", False),
         ("server", "config", True),
         ("exchange", "config", False),
     ],

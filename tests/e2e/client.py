@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx2
 
+from sidecar.conformance.sse import Event
 from stack.local import LocalStack
-from tests.core.sse import Event, parse
+from tests.core.sse import whole_stream
 
 
 def script(*steps: Any, **body: Any) -> dict[str, Any]:
@@ -42,7 +44,7 @@ class Client:
         """All events of a streamed answer."""
         answer = await self.ask({**body, "stream": True})
         assert answer.status_code == 200, answer.text
-        return parse(answer.content)
+        return whole_stream(answer.content)
 
     @asynccontextmanager
     async def stream(self, body: dict[str, Any]) -> AsyncIterator[Stream]:
@@ -70,7 +72,15 @@ class Stream:
         """Read to the end; all events of the stream."""
         async for piece in self._bytes:
             self.received += piece
-        return parse(self.received)
+        return whole_stream(self.received)
+
+
+async def eventually(condition: Callable[[], Any], seconds: float = 10) -> Any:
+    """Wait until ``condition`` gives something true; that."""
+    async with asyncio.timeout(seconds):
+        while not (result := condition()):
+            await asyncio.sleep(0.01)
+        return result
 
 
 def error_of(answer: httpx2.Response) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def test_a_running_stack_passes_every_check(stack: LocalStack) -> None:
     ("model", "words"),
     [
         ({"triton_model": "missing"}, "does not serve model missing"),
-        ({"tokenizer": "/nowhere"}, "tokenizer.json: no such file"),
+        ({"tokenizer": "/nowhere"}, "/nowhere/tokenizer.json"),
         ({"context_length": 100_000}, "context_length 100000 is more than the model's"),
     ],
 )

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from stack.local import SCRIPTED, LocalStack
-from tests.core.sse import parse
+from tests.core.sse import whole_stream
 from tests.e2e.client import Client, script
 from tests.e2e.test_failures import eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 REQUESTS = 3000
 AT_ONCE = 32
@@ -42,7 +42,7 @@ WEIGHTS = [20, 30, 10, 5, 5, 5, 5, 5, 1, 1, 6, 7]
 
 @pytest.fixture(scope="module")
 def soaked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
-    model = replace(SCRIPTED, settings={"first_token_timeout": 1.0, "token_timeout": 1.0})
+    model = replace(SCRIPTED, settings={"first_token_timeout": 4.0, "token_timeout": 4.0})
     with LocalStack(tmp_path_factory.mktemp("soak"), models=[model]) as stack:
         yield stack
 
@@ -59,7 +59,7 @@ async def ask(client: Client, kind: str) -> Any:
         return "was not left"
     answer = await client.ask(body)
     if answer.headers["content-type"].startswith("text/event-stream"):
-        return parse(answer.content)[-1].type
+        return whole_stream(answer.content)[-1].type
     return answer.status_code
 
 

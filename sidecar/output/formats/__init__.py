@@ -19,15 +19,17 @@ class Format:
 
     ``make_parser`` makes the parser of one generation for the request's functions. ``markers`` must be visible in the
     detokenized text, special tokens or not. ``detect`` tells from a chat template's source whether it writes calls so.
+    ``frames_all`` formats put reasoning and text between markers too, so that every answer must be read with them.
     """
 
     make_parser: Callable[[Functions], Parser]
     markers: tuple[str, ...]
     detect: Callable[[str], bool]
+    frames_all: bool = False
 
 
 FORMATS = {
-    "harmony": Format(harmony.HarmonyParser, harmony.MARKERS, harmony.detect),
+    "harmony": Format(harmony.HarmonyParser, harmony.MARKERS, harmony.detect, frames_all=True),
     "qwen_xml": Format(qwen_xml.QwenXmlParser, qwen_xml.MARKERS, qwen_xml.detect),
     "hermes": Format(hermes.HermesParser, hermes.MARKERS, hermes.detect),
     "mistral": Format(mistral.MistralParser, mistral.MARKERS, mistral.detect),

@@ -1,0 +1,70 @@
+"""Python 3.11 of Debian 12, unpacked into a directory for a system that has only a newer one and stays unchanged."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from stack.process import StackError, run
+
+_RELEASE = "bookworm"
+_KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+_PACKAGES = ("python3.11-minimal", "libpython3.11-minimal", "libpython3.11-stdlib", "libpython3.11")
+
+
+def unpack_python(directory: Path) -> Path:
+    """Download Python 3.11 from the mirror that the system's apt uses, unless ``directory`` has it; its interpreter.
+
+    apt checks the signature of the release. Neither root nor a change of the system is needed, because the
+    interpreter finds its library relative to itself; the shared libraries that it loads are those of the system's own
+    Python.
+
+    Raises:
+        StackError: the system has no apt, its mirror no Debian 12, or the interpreter does not run here.
+    """
+    interpreter = directory / "usr" / "bin" / "python3.11"
+    if interpreter.exists():
+        return interpreter
+    if not shutil.which("apt-get"):
+        raise StackError("this system has no apt to get it with")
+    work = directory.with_name(directory.name + ".partial")
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    _download(work)
+    for package in work.glob("*.deb"):
+        run(["dpkg-deb", "--extract", package, work / "root"], "a package could not be unpacked")
+    run([work / "root/usr/bin/python3.11", "-c", "import ctypes, ssl, venv"], "it does not run on this system")
+    # Only a complete directory gets the final name.
+    (work / "root").rename(directory)
+    shutil.rmtree(work)
+    return interpreter
+
+
+def _download(work: Path) -> None:
+    """Put the packages into ``work``, where apt keeps all that it would else keep in the system's directories."""
+    uris = run(
+        ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", "Component: main"],
+        "apt cannot tell its mirror",
+    )
+    sources = work / "sources.list"
+    sources.write_text(
+        "".join(
+            f"deb [target=Packages signed-by={_KEYRING}] {uri} {_RELEASE} main\n" for uri in sorted(set(uris.split()))
+        )
+    )
+    for part in ("state/lists", "cache/archives"):
+        (work / part / "partial").mkdir(parents=True)
+    private_apt = [
+        "apt-get",
+        "--quiet",
+        f"--option=Dir::State={work / 'state'}",
+        f"--option=Dir::Cache={work / 'cache'}",
+        f"--option=Dir::Etc::SourceList={sources}",
+        "--option=Dir::Etc::SourceParts=-",
+        # The user that apt would else download as may not enter a private directory.
+        "--option=APT::Sandbox::User=root",
+    ]
+    # It fails for each of the system's other repositories, which have no such release.
+    subprocess.run([*private_apt, "update"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    run([*private_apt, "download", *_PACKAGES], "apt cannot download it", work)

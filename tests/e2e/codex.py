@@ -1,0 +1,58 @@
+"""Codex CLI without a terminal, pointed at a stack by a configuration file of its own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from stack.local import LocalStack
+from stack.setup import NODE, NODE_TESTS
+from tests.e2e.drivers import run
+
+PROGRAM = NODE_TESTS / "node_modules" / "@openai" / "codex" / "bin" / "codex.js"
+
+PROVIDER = """\
+model = "{model}"
+model_provider = "node"
+
+[model_providers.node]
+name = "node"
+base_url = "{url}"
+env_key = "NODE_API_KEY"
+wire_api = "responses"
+request_max_retries = 0
+stream_max_retries = 0
+"""
+# Without these Codex offers the model two tools that are no functions: a namespace of agents, and web search.
+ONLY_FUNCTION_TOOLS = """
+web_search = "disabled"
+agents.enabled = false
+"""
+
+
+class Codex:
+    """One user's Codex: its configuration and sessions are in ``home``, its work in an empty directory beside them."""
+
+    def __init__(self, stack: LocalStack, model: str, home: Path, settings: str = ONLY_FUNCTION_TOOLS) -> None:
+        self._environment = {"CODEX_HOME": str(home), "NODE_API_KEY": stack.api_key}
+        self._work = home / "work"
+        self._work.mkdir()
+        # Keys of the top level come before the first table.
+        (home / "config.toml").write_text(settings + PROVIDER.format(model=model, url=stack.url))
+
+    def ask(self, prompt: str) -> str:
+        """The answer to the first prompt of a session."""
+        return self._answer(prompt)
+
+    def ask_on(self, prompt: str) -> str:
+        """The answer to a further prompt of the last session."""
+        return self._answer("resume", "--last", prompt)
+
+    def _answer(self, *arguments: str) -> str:
+        command = [NODE, PROGRAM, "exec", "--skip-git-repo-check", "--json", *arguments]
+        output = run(command, self._work, self._environment)
+        events: list[dict[str, Any]] = [json.loads(line) for line in output.splitlines()]
+        items = [event["item"] for event in events if event["type"] == "item.completed"]
+        (answer,) = [item["text"] for item in items if item["type"] == "agent_message"]
+        return str(answer)

@@ -304,6 +304,6 @@ def _ensure_libraries(installation: _Installation, progress: Callable[[str], Non
 
 
 def _debian_package(library: str) -> str:
-    """The Debian package of a shared library: libgomp.so.1 is in libgomp1, but libpython3.11.so.1.0 in libpython3.11."""
+    """The Debian package of a library: libgomp.so.1 is in libgomp1, but libpython3.11.so.1.0 in libpython3.11."""
     name, _, version = library.partition(".so.")
     return name if name.startswith("libpython") else name + version

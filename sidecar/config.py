@@ -50,7 +50,9 @@ class ModelConfig(_Section):
     ``tokenizer`` a Hugging Face tokenizer directory with its chat template, ``context_length`` the tokens of prompt and
     answer together. ``stop`` are strings that end an answer. ``late_system`` is what becomes of a system message inside
     the conversation where the template takes none there: ``user`` makes it a user turn that starts with ``[system]``,
-    ``leading`` moves it to the system message at the start. Timeouts are seconds of silence.
+    ``leading`` moves it to the system message at the start. ``reasoning_format`` and ``tool_format`` are how the model
+    writes, ``auto`` reads it off the chat template. ``unguided`` is what becomes of a demanded call or schema where the
+    runtime has no guided decoding: ``refuse`` it, or ``prompt`` the model in words. Timeouts are seconds of silence.
     """
 
     name: _ModelName
@@ -60,9 +62,28 @@ class ModelConfig(_Section):
     context_length: Annotated[int, Field(ge=2, le=2**31 - 1)]
     stop: tuple[Annotated[str, Field(min_length=1, max_length=256)], ...] = ()
     late_system: Literal["user", "leading"] = "user"
+    reasoning_format: str = "auto"
+    tool_format: str = "auto"
+    unguided: Literal["refuse", "prompt"] = "refuse"
     limits: LimitsConfig = LimitsConfig()
     first_token_timeout: _Seconds = 120.0
     token_timeout: _Seconds = 60.0
+
+
+class ImagesConfig(_Section):
+    """Images in requests, and the fetches of those that a URL names.
+
+    ``max_bytes`` (of the encoded file) and ``max_pixels`` hold for one image. ``timeout`` is seconds for one fetch,
+    ``concurrency`` how many run at a time for one request. Only ``ports`` are connected to, and plain http is refused
+    unless ``allow_http``.
+    """
+
+    allow_http: bool = False
+    ports: Annotated[tuple[Annotated[int, Field(ge=1, le=65535)], ...], Field(min_length=1)] = (443, 80)
+    max_bytes: Annotated[int, Field(ge=1)] = 10 * 1024 * 1024
+    max_pixels: Annotated[int, Field(ge=1)] = 40_000_000
+    timeout: _Seconds = 10.0
+    concurrency: Annotated[int, Field(ge=1, le=64)] = 4
 
 
 class SurfaceConfig(_Section):
@@ -91,6 +112,7 @@ class Config(_Section):
     triton: TritonConfig
     models: Annotated[tuple[ModelConfig, ...], Field(min_length=1)]
     surfaces: SurfacesConfig = SurfacesConfig()
+    images: ImagesConfig = ImagesConfig()
     keep_alive: _Seconds = 15.0
     drain: _Seconds = 30.0
     log_level: Literal["info", "debug"] = "info"

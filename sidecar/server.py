@@ -18,10 +18,13 @@ from envoy.service.ext_proc.v3.external_processor_pb2_grpc import add_ExternalPr
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from sidecar.config import Config, ModelConfig
+from sidecar.egress.loader import ImageLoader
 from sidecar.exchange.models import ModelCatalog, ServedModel
 from sidecar.extproc.service import ExtProcService, Sessions
+from sidecar.images.limits import ImageLimits
+from sidecar.output.style import choose_style
 from sidecar.prompts.renderer import PromptRenderer
-from sidecar.prompts.tokenizer import Tokenizer
+from sidecar.prompts.tokenizer import Tokenizer, read_template
 from sidecar.responses.errors import ApiError
 from sidecar.surfaces import SURFACES, Surface
 from sidecar.surfaces.limits import RequestLimits
@@ -45,6 +48,9 @@ def load_model(config: ModelConfig) -> ServedModel:
     Raises:
         OSError, ValueError: the tokenizer or its template cannot be loaded.
     """
+    template = read_template(config.tokenizer) or ""
+    style = choose_style(template, reasoning=config.reasoning_format, calls=config.tool_format)
+    tokenizer = Tokenizer.load(config.tokenizer, style.markers)
     return ServedModel(
         name=config.name,
         aliases=config.aliases,
@@ -55,7 +61,9 @@ def load_model(config: ModelConfig) -> ServedModel:
         stop=config.stop,
         first_token_timeout=config.first_token_timeout,
         token_timeout=config.token_timeout,
-        renderer=PromptRenderer(Tokenizer.load(config.tokenizer), late_system=config.late_system),
+        renderer=PromptRenderer(tokenizer, late_system=config.late_system),
+        style=style,
+        unguided=config.unguided,
     )
 
 
@@ -71,8 +79,19 @@ async def _serve(config: Config, index: int) -> None:
     catalog = ModelCatalog([load_model(model) for model in config.models])
     # Everything loaded so far lives as long as the worker: the garbage collector need not look at it again.
     gc.freeze()
-    with ThreadPoolExecutor(max_workers=2, thread_name_prefix="prepare") as prepare:
-        sessions = Sessions(catalog, _surfaces(config), node=config.node, keep_alive=config.keep_alive, prepare=prepare)
+    with (
+        ThreadPoolExecutor(max_workers=2, thread_name_prefix="prepare") as prepare,
+        # Apart, so that large images do not hold up the prompts of other requests.
+        ThreadPoolExecutor(max_workers=2, thread_name_prefix="images") as decoders,
+    ):
+        sessions = Sessions(
+            catalog,
+            _surfaces(config),
+            node=config.node,
+            keep_alive=config.keep_alive,
+            prepare=prepare,
+            images=ImageLoader(ImageLimits(**config.images.model_dump()), decoders),
+        )
         server, set_health = await _start(config, index, sessions)
         background = [
             asyncio.create_task(sessions.tick_forever()),

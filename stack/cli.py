@@ -163,6 +163,7 @@ def test(context: typer.Context) -> None:
         setup.install_triton(progress)
         setup.install_node_packages(progress)
         setup.install_python_clients(progress)
+        setup.install_schemathesis(progress)
     check()
     _become(sys.executable, "-m", "pytest", *context.args)
 

@@ -8,6 +8,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -22,6 +23,24 @@ from stack.sidecar import Model, Sidecar, worker_sockets
 SMOLLM2 = Model("smollm2-135m", "smollm2", TOKENIZER)
 # The script comes last in the prompt; what real clients put before it takes several thousand tokens.
 SCRIPTED = Model("scripted", "scripted", TOKENIZER, context_length=32768)
+
+
+def _by_contract(token_level: Model) -> dict[str, Model]:
+    others = ("ensemble", "llm_api", "vllm")
+    return {
+        "token_level": token_level,
+        **{
+            name: Model(f"{token_level.name}-{name}", f"{token_level.triton_model}_{name}", TOKENIZER)
+            for name in others
+        },
+    }
+
+
+THINKING = replace(SCRIPTED, name="scripted-thinking", settings={"reasoning_format": "think"})
+"""The scripted model, whose script holds a reasoning phase."""
+
+SMOLLM2_BY_CONTRACT = _by_contract(SMOLLM2)
+SCRIPTED_BY_CONTRACT = _by_contract(SCRIPTED)
 
 Progress = Callable[[str], None]
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import http.client
+import random
 import socket
 import struct
 from pathlib import Path
 
 
 def free_port() -> int:
-    """A TCP port of 127.0.0.1 that nothing listens on now."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
+    """A TCP port of 127.0.0.1 that nothing listens on now.
+
+    It lies below the range that the system gives to outgoing connections: one of those could take it before it is used.
+    """
+    while port_in_use(port := random.randrange(10_000, 32_768)):
+        pass
+    return port
 
 
 def port_in_use(port: int) -> bool:

@@ -17,6 +17,7 @@ PUBLIC_STATE = LOCAL / "stack.json"
 API_KEY = LOCAL / "api_key"
 TRITON_VENV = LOCAL / "triton-venv"
 CLIENTS_VENV = LOCAL / "clients-venv"
+SCHEMATHESIS_VENV = LOCAL / "schemathesis-venv"
 TOKENIZER = LOCAL / "tokenizers" / "smollm2"
 
 # In bytes. Linux takes 107 for the path of a Unix socket; the sidecar asks that its directory leaves room for the name.

@@ -17,11 +17,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from stack.paths import RUN
+from stack.triton import SHARED_MEMORY_PREFIX
 
 VARIABLE = "RESPONSES_STACK_RUN"
 _FILE = RUN / "run.json"
-# How stack/triton.py names the regions of its servers.
-_SHARED_MEMORY = "responses-sidecar-*"
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ class Run:
 
 def remove_unused_shared_memory() -> None:
     """Remove the shared memory that a Triton of this project left behind when it was killed."""
-    regions = set(Path("/dev/shm").glob(_SHARED_MEMORY))
+    regions = set(Path("/dev/shm").glob(f"{SHARED_MEMORY_PREFIX}*"))
     in_use = {line.split()[-1] for pid in _all_pids() for line in _mappings(pid) if "/dev/shm/" in line}
     for region in regions:
         if str(region) not in in_use:

@@ -9,11 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from stack import triton
-from stack.paths import CLIENTS_VENV, LOCAL, ROOT, TOKENIZER, TRITON_VENV
+from stack.paths import CLIENTS_VENV, LOCAL, ROOT, SCHEMATHESIS_VENV, TOKENIZER, TRITON_VENV
 from stack.process import StackError
 
 Progress = Callable[[str], None]
 
+PYTHON_TESTS = ROOT / "tests" / "e2e" / "python"
 NODE_TESTS = ROOT / "tests" / "e2e" / "node"
 NODE = Path(sys.executable).with_name("node")
 NPM = Path(sys.executable).with_name("npm")
@@ -42,6 +43,41 @@ def install_tokenizer(progress: Progress) -> None:
         install_triton(progress)
 
 
+def install_schemathesis(progress: Progress) -> None:
+    """Install schemathesis, which the tests run as a program, in an environment of its own.
+
+    Raises:
+        StackError: a package cannot be had.
+    """
+    install_python(SCHEMATHESIS_VENV, PYTHON_TESTS / "schemathesis.lock", progress)
+
+
+def install_python(venv: Path, lock: Path, progress: Progress) -> None:
+    """Make an environment for locked packages that must not mix with the project's own, unless it is there already.
+
+    Raises:
+        StackError: a package cannot be had.
+    """
+    digest = hashlib.sha256(lock.read_bytes()).hexdigest()
+    stamp = venv / "installed-lock"
+    if stamp.exists() and stamp.read_text() == digest:
+        return
+    progress(f"Installing the Python packages of {lock.stem}")
+    log = venv.with_suffix(".log")
+    run_logged([sys.executable, "-m", "venv", "--clear", str(venv)], log, ROOT)
+    pip = [
+        str(venv / "bin" / "python"),
+        "-m",
+        "pip",
+        "install",
+        "--disable-pip-version-check",
+        "--no-input",
+        "--no-compile",
+    ]
+    run_logged([*pip, "--no-deps", "--require-hashes", "-r", str(lock)], log, ROOT)
+    stamp.write_text(digest)
+
+
 def install_node_packages(progress: Progress) -> None:
     """Install the locked packages of the Node.js tests; Node.js itself is one of the project's own locked packages.
 
@@ -58,30 +94,12 @@ def install_node_packages(progress: Progress) -> None:
 
 
 def install_python_clients(progress: Progress) -> None:
-    """Install the locked Python clients of the tests in an environment of their own.
+    """Install the Python clients that the tests drive, in an environment of their own.
 
     Raises:
         StackError: a package cannot be had.
     """
-    requirements = PYTHON_TESTS / "requirements.lock"
-    lock = hashlib.sha256(requirements.read_bytes()).hexdigest()
-    stamp = CLIENTS_VENV / "installed-lock"
-    if stamp.exists() and stamp.read_text() == lock:
-        return
-    progress("Installing the Python clients")
-    log = LOCAL / "clients.log"
-    run_logged([sys.executable, "-m", "venv", "--clear", str(CLIENTS_VENV)], log, ROOT)
-    pip = [
-        str(CLIENTS_VENV / "bin" / "python"),
-        "-m",
-        "pip",
-        "--disable-pip-version-check",
-        "--no-input",
-        "install",
-        "--no-compile",
-    ]
-    run_logged([*pip, "--no-deps", "--require-hashes", "--requirement", str(requirements)], log, ROOT)
-    stamp.write_text(lock)
+    install_python(CLIENTS_VENV, PYTHON_TESTS / "clients.lock", progress)
 
 
 def run_logged(argv: list[str], log: Path, directory: Path) -> None:

@@ -7,7 +7,6 @@ import os
 import re
 import secrets
 import shutil
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -17,11 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stack import debian
+from stack.net import free_port
 from stack.process import Process, StackError, run
 
 HOST = "127.0.0.1"
 _TRITON = Path(__file__).resolve().parents[1] / "triton"
 _LOCK = _TRITON / "requirements.lock"
+SHARED_MEMORY_PREFIX = "responses-sidecar-"
 _SHARED_MEMORY = Path("/dev/shm")
 # What Triton's Python backend and the locked packages work with, best first.
 _PYTHONS = ((3, 12), (3, 11))
@@ -42,14 +43,6 @@ class Ports:
     grpc: int
     http: int
     metrics: int
-
-
-def free_port() -> int:
-    """A TCP port on 127.0.0.1 that nothing listened on a moment ago."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def install(venv: Path, progress: Callable[[str], None]) -> None:
@@ -122,7 +115,7 @@ def start(
     """
     installation = _Installation.of(venv)
     ports = ports or Ports(free_port(), free_port(), free_port())
-    shared_memory = f"responses-sidecar-{secrets.token_hex(4)}-"
+    shared_memory = f"{SHARED_MEMORY_PREFIX}{secrets.token_hex(4)}-"
     process = Process(
         "tritonserver",
         _command(installation, installation.prepare_backends(run_dir), models, ports, shared_memory),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from stack.local import SCRIPTED, SMOLLM2, LocalStack
+from stack.local import SCRIPTED, SCRIPTED_BY_CONTRACT, SMOLLM2, THINKING, LocalStack
 from stack.paths import TOKENIZER, TRITON_VENV
 from stack.triton import Triton
 from stack.triton import start as start_triton
@@ -19,12 +19,12 @@ settings.load_profile("untimed")
 
 @pytest.fixture(scope="session")
 def triton(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Triton]:
-    """A Triton with both models of ``triton/``. Tests must leave it running."""
+    """A Triton with the CPU model, and the scripted model behind every contract. Tests must leave it running."""
     run_dir = tmp_path_factory.mktemp("triton")
     server = start_triton(
         TRITON_VENV,
         run_dir,
-        [SMOLLM2.triton_model, SCRIPTED.triton_model],
+        [model.triton_model for model in (SMOLLM2, *SCRIPTED_BY_CONTRACT.values())],
         log=run_dir / "triton.log",
         tokenizer=TOKENIZER,
         event_log=run_dir / "events.log",
@@ -37,7 +37,8 @@ def triton(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Triton]:
 def stack(triton: Triton, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """Sidecar and Envoy on the tunnel wire, in front of ``triton``. Tests must leave all parts running."""
     address = f"127.0.0.1:{triton.grpc_port}"
-    with LocalStack(tmp_path_factory.mktemp("stack"), models=[SMOLLM2, SCRIPTED], triton_address=address) as stack:
+    models = [SMOLLM2, *SCRIPTED_BY_CONTRACT.values(), THINKING]
+    with LocalStack(tmp_path_factory.mktemp("stack"), models=models, triton_address=address) as stack:
         yield stack
 
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from sidecar.conformance.event_types import ITEM_MEMBERS, OTHER_ITEM_MEMBERS
 from sidecar.conformance.rules import Violation
-from sidecar.conformance.shapes import ARRAY, COUNT, NAME, STRING, misfits
-from sidecar.responses.events import Json
+from sidecar.conformance.shapes import ARRAY, COUNT, NAME, STRING, Json, misfits
 
 RESPONSE_MEMBERS = {"id": NAME, "object": NAME, "created_at": COUNT, "model": NAME, "status": NAME, "output": ARRAY}
 USAGE_MEMBERS = {"input_tokens": COUNT, "output_tokens": COUNT, "total_tokens": COUNT}
@@ -27,10 +26,10 @@ def check_response(response: Json, status: str) -> Iterator[Violation]:
         yield Violation("response-shape", "response: 'object' is not \"response\"")
     # Servers older than the member leave it out.
     if "completed_at" in response and COUNT.fits(response["completed_at"]) != (status == "completed"):
-        yield Violation("completed-at", f"completed_at is {response['completed_at']!r}, the status {status}")
+        yield Violation("completed-at", f"completed_at is {response['completed_at']!r:.40}, the status {status}")
     details = response.get("incomplete_details")
     if (isinstance(details, dict) and NAME.fits(details.get("reason"))) != (status == "incomplete"):
-        yield Violation("incomplete-details", f"incomplete_details is {details!r}, the status {status}")
+        yield Violation("incomplete-details", f"incomplete_details is {details!r:.80}, the status {status}")
     yield from _check_failure(response.get("error"), status)
     if status in ANSWERED:
         yield from _check_usage(response.get("usage"))
@@ -41,7 +40,7 @@ def check_response(response: Json, status: str) -> Iterator[Violation]:
 def _check_failure(error: Any, status: str) -> Iterator[Violation]:
     told = isinstance(error, dict) and not misfits(error, {"code": NAME, "message": STRING})
     if told != (status == "failed"):
-        yield Violation("response-error", f"error is {error!r}, the status {status}")
+        yield Violation("response-error", f"error is {error!r:.80}, the status {status}")
 
 
 def _check_usage(usage: Any) -> Iterator[Violation]:
@@ -69,7 +68,7 @@ def _check_output(output: list[Any], status: str) -> Iterator[Violation]:
     items = [item for item in output if isinstance(item, dict)]
     for rule, name in [("item-id", "id"), ("call-id", "call_id")]:
         for twice in _repeated(item.get(name) for item in items):
-            yield Violation(rule, f"two items have the {name} {twice}")
+            yield Violation(rule, f"two items have the {name} {twice!r:.80}")
     for at, item in enumerate(items):
         yield from _check_item_status(item, at, status, last=at == len(items) - 1)
         if item.get("type") == "function_call" and item.get("status") == "completed" and not _is_object(item):
@@ -93,7 +92,7 @@ def _check_item_status(item: Json, at: int, response_status: str, *, last: bool)
         # Items of hosted tools have statuses of their own; a message without one is told by its shape.
         return
     if status not in ANSWERED or (response_status == "completed" and status != "completed"):
-        yield Violation("item-status", f"output[{at}] is {status!r} in a response that is {response_status}")
+        yield Violation("item-status", f"output[{at}] is {status!r:.40} in a response that is {response_status}")
     elif status == "incomplete" and not last:
         yield Violation("incomplete-last", f"output[{at}] is incomplete, but not the last item")
 

@@ -18,9 +18,8 @@ from sidecar.conformance.documents import check_error_event, check_response
 from sidecar.conformance.event_types import FAILURES, KEEP_ALIVE, MEMBERS, STATUSES, TERMINALS
 from sidecar.conformance.items import StreamedItems
 from sidecar.conformance.rules import Violation
-from sidecar.conformance.shapes import misfits
+from sidecar.conformance.shapes import Json, misfits
 from sidecar.conformance.sse import Event
-from sidecar.responses.events import Json
 
 _NEXT_STAGE = {
     "response.created": {"": "created"},
@@ -114,7 +113,9 @@ class StreamGrammar:
         if self._response_id is None:
             self._response_id = response_id
         elif response_id != self._response_id:
-            self._found("response-id", f"the response's id was {self._response_id!r} and became {response_id!r:.80}")
+            self._found(
+                "response-id", f"the response's id was {self._response_id!r:.80} and became {response_id!r:.80}"
+            )
 
     def _found(self, rule: str, message: str) -> None:
         self.violations.append(Violation(rule, message, self._events))

@@ -21,7 +21,7 @@ from sidecar.conformance.event_types import (
     PartEvent,
     TextEvent,
 )
-from sidecar.responses.events import Json
+from sidecar.conformance.shapes import Json
 
 Found = Callable[[str, str], None]
 """Takes a rule that does not hold, and a message."""
@@ -105,7 +105,7 @@ class StreamedItems:
         for violation in check_item(added, "the item"):
             self._found(*violation[:2])
         if added.get("status") not in (None, "in_progress"):
-            self._found("item-status", f"an item is {added['status']!r} when it is added")
+            self._found("item-status", f"an item is {added['status']!r:.40} when it is added")
         if any(added.get(name) for name in ("content", "arguments", "input")):
             self._found("starts-empty", "an item has content when it is added")
         if self._items and self._items[-1].assumed and self._items[-1].id == added.get("id"):
@@ -124,7 +124,7 @@ class StreamedItems:
         if output_index not in (None, len(self._items)):
             self._found("output-index", f"the item has output_index {output_index} instead of {len(self._items)}")
         if any(item.id == added.get("id") is not None for item in self._items):
-            self._found("item-id", f"the id {added['id']} is another item's")
+            self._found("item-id", f"the id {added['id']!r:.80} is another item's")
 
     def _find(self, type_: str, item_id: str | None, output_index: int | None) -> _Item | None:
         """The open item that an event names; ``None`` where it is closed already."""
@@ -134,7 +134,7 @@ class StreamedItems:
         if item is None:
             item = next((item for item in reversed(self._items) if item.output_index == output_index), None)
             if item is not None and item_id is not None:
-                self._found("item-id", f"{type_} names the item {item_id} instead of {item.id}")
+                self._found("item-id", f"{type_} names the item {item_id!r:.80} instead of {item.id!r:.80}")
         if item is None:
             self._found("item-open", f"{type_} names an item that has not been added")
             index = len(self._items) if output_index is None else output_index
@@ -162,7 +162,7 @@ class StreamedItems:
         kept = {name: item.added[name] for name in IDENTITY if name in item.added}
         for name, value in kept.items():
             if done.get(name) != value:
-                self._found("item-unchanged", f"the item's {name} was {value!r} and became {done.get(name)!r}")
+                self._found("item-unchanged", f"the item's {name} was {value!r:.80} and became {done.get(name)!r:.80}")
         return kept
 
     def _finish_parts(self, name: str, parts: list[_Part], done: Json) -> Json:
@@ -200,7 +200,7 @@ class StreamedItems:
         part = members["part"] or {}
         allowed = PARTS_OF.get((str(item.added.get("type")), event.holder))
         if allowed is not None and str(part.get("type")) not in allowed:
-            self._found("part-type", f"a part of type {part.get('type')!r} in an item of type {item.added['type']!r}")
+            self._found("part-type", f"a part of type {part.get('type')!r:.40} in a {item.added['type']}")
         if event.done:
             self._finish_part(type_, parts, members[event.counter], part)
         else:
@@ -242,7 +242,7 @@ class StreamedItems:
             return
         kind = item.added.get("type")
         if kind not in (None, event.item):
-            self._found("part-type", f"{type_} in an item of type {kind!r}")
+            self._found("part-type", f"{type_} in an item of type {kind!r:.40}")
         text = item.text if event.part is None else self._text_of_part(type_, event, item, members[event.counter])
         if text is None or members[event.member] is None:
             return
@@ -267,7 +267,7 @@ class StreamedItems:
         elif index not in (None, len(parts) - 1):
             self._found("content-index", f"{type_} counts {index} instead of {len(parts) - 1}")
         if parts[-1].type != event.part:
-            self._found("part-type", f"{type_} in a part of type {parts[-1].type!r}")
+            self._found("part-type", f"{type_} in a part of type {parts[-1].type!r:.40}")
             parts[-1].type = event.part
         return parts[-1].text
 

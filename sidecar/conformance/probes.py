@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 from sidecar.conformance.client import Answer
 from sidecar.conformance.documents import ANSWERED, check_error_body, check_response
 from sidecar.conformance.rules import Violation
+from sidecar.conformance.shapes import Json
 from sidecar.conformance.stream import StreamChecker
-from sidecar.responses.events import Json
 
 OK = (200,)
+ANSWER_LIMIT = 64
+"""Tokens of an answer that no probe wants longer."""
 OUTPUT_LIMIT = 16
 """The lowest ``max_output_tokens`` that OpenAI's endpoint takes."""
 METADATA = {"probe": "verify", "ключ": "значение"}
@@ -46,7 +48,7 @@ class Probe(NamedTuple):
         """The request body for ``model``."""
         if isinstance(self.body, bytes):
             return self.body
-        return json.dumps({"model": model, "max_output_tokens": 200, **self.body}, ensure_ascii=False).encode()
+        return json.dumps({"model": model, "max_output_tokens": ANSWER_LIMIT, **self.body}, ensure_ascii=False).encode()
 
 
 def _limit_is_kept(response: Json) -> Iterator[Violation]:
@@ -56,7 +58,7 @@ def _limit_is_kept(response: Json) -> Iterator[Violation]:
         yield Violation("output-limit", f"{tokens} output tokens, {OUTPUT_LIMIT} were allowed")
     details = response.get("incomplete_details")
     if isinstance(details, dict) and details.get("reason") != "max_output_tokens":
-        yield Violation("output-limit", f"the answer was cut because of {details.get('reason')!r}")
+        yield Violation("output-limit", f"the answer was cut because of {details.get('reason')!r:.40}")
 
 
 def _metadata_is_echoed(response: Json) -> Iterator[Violation]:

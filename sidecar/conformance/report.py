@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sidecar.conformance.rules import RULES, Violation
-from sidecar.responses.events import Json
+from sidecar.conformance.shapes import Json
 
 
 @dataclass(frozen=True)

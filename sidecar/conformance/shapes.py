@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+Json = dict[str, Any]
+
 
 class Kind(NamedTuple):
     """A kind of value, in words and as a test."""

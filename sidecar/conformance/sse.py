@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, NoReturn
 
 from sidecar.conformance.rules import Violation
-from sidecar.responses.events import Json
+from sidecar.conformance.shapes import Json
 
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _SEPARATORS = re.compile("[\x85\u2028\u2029]")
@@ -93,7 +93,7 @@ class SseReader:
             return None
         names = [name for name, _ in fields]
         if names != ["event", "data"]:
-            self._found("sse-fields", f"an event has the lines: {', '.join(names)}")
+            self._found("sse-fields", f"an event has the lines {names!r:.80}")
         if "data" not in names:
             return None
         return self._read(data, dict(fields).get("event"))
@@ -108,7 +108,7 @@ class SseReader:
             return None
         event = Event(value["type"], value)
         if name not in {None, event.type}:
-            self._found("sse-event-name", f"the event is named {name}, its data {event.type}")
+            self._found("sse-event-name", f"the event is named {name!r:.80}, its data {event.type!r:.80}")
         self._events += 1
         return event
 

@@ -5,6 +5,15 @@ The same chain serves streamed and non-streamed requests, so that the final resp
 
 from __future__ import annotations
 
+from sidecar.output.segments import (
+    ArgumentsDelta,
+    CallClosed,
+    CallOpened,
+    Parser,
+    ReasoningDelta,
+    Segment,
+    TextDelta,
+)
 from sidecar.output.stops import StopStrings
 from sidecar.responses.events import EventWriter
 from sidecar.responses.open_items import ItemStatus, Json
@@ -15,38 +24,63 @@ from sidecar.triton.contracts.contract import FinishReason, Piece
 class Answer:
     """The items of a response, its usage and its events.
 
-    ``stopped`` turns true when a stop string ended the answer although Triton goes on.
+    ``parallel_calls`` false ends the answer with its first complete call.
     """
 
-    def __init__(self, writer: EventWriter, stops: StopStrings, usage: Usage) -> None:
+    def __init__(
+        self, writer: EventWriter, stops: StopStrings, parser: Parser, usage: Usage, *, parallel_calls: bool
+    ) -> None:
         self._writer = writer
         self._stops = stops
+        self._parser = parser
         self._usage = usage
-        self._leading_space: str | None = ""
+        self._parallel_calls = parallel_calls
+        self._has_its_call = False
+        # The kind of the open item, by the segment that grows it.
+        self._open: type[Segment] | None = None
+        self._reasons = False
+        self._space = ""
 
     @property
     def stopped(self) -> bool:
-        """Whether a stop string has ended the answer."""
-        return self._stops.matched
+        """Whether the answer is over although Triton goes on."""
+        return self._has_its_call or self._stops.matched
+
+    @property
+    def text(self) -> str | None:
+        """All visible text of a closed answer; ``None`` where it holds a call."""
+        items = self._writer.output
+        if any(item["type"] == "function_call" for item in items):
+            return None
+        return "".join(item["content"][0]["text"] for item in items if item["type"] == "message")
 
     def feed(self, piece: Piece) -> bytes:
-        """The events that ``piece`` adds; none when it completes no visible text."""
-        self._usage.output_tokens += piece.tokens
+        """The events that ``piece`` adds; none when it completes nothing that shows."""
+        usage = self._usage
+        usage.output_tokens += piece.tokens
         text = self._stops.feed(piece.text)
-        return self._add_text(text) if text else b""
+        segments = self._parser.feed(text) if text else []
+        # Tokens that show nothing, such as the closing marker's, belong to the phase they come in.
+        if segments:
+            self._reasons = isinstance(segments[0], ReasoningDelta)
+        if self._reasons:
+            usage.reasoning_tokens += piece.tokens
+        return b"".join([self._write(segment) for segment in segments])
 
-    def close(self, held_back: str, finish_reason: FinishReason) -> bytes:
-        """The events that end the open item; ``held_back`` is the detokenizer's last text."""
-        events = b""
-        if not self.stopped:
-            text = self._stops.feed(held_back) + self._stops.end()
-            events = self._add_text(text) if text else b""
-        if self._leading_space is not None:
-            # Nothing visible was generated, and a response without an item breaks clients.
-            self._leading_space = None
-            events += self._writer.open_message()
-        status: ItemStatus = "incomplete" if finish_reason == "length" else "completed"
-        return events + self._writer.close(status)
+    def close(self, held_back: Piece, finish_reason: FinishReason) -> bytes:
+        """The events that end the answer; ``held_back`` is the decoder's last word."""
+        usage = self._usage
+        usage.output_tokens += held_back.tokens
+        # Where a whole text turns out to have fewer tokens than responses, so has the reasoning in it.
+        usage.reasoning_tokens = min(usage.reasoning_tokens, usage.output_tokens)
+        if self._has_its_call:
+            return b""
+        text = "" if self._stops.matched else self._stops.feed(held_back.text) + self._stops.end()
+        segments = (self._parser.feed(text) if text else []) + self._parser.end()
+        events = b"".join([self._write(segment) for segment in segments])
+        if self._needs_message(finish_reason):
+            events += self._switch_to(TextDelta)
+        return events + self._close_item("incomplete" if finish_reason == "length" else "completed")
 
     def result(self, finish_reason: FinishReason) -> Json:
         """The fields of the final response that the answer decides."""
@@ -58,12 +92,50 @@ class Answer:
             "usage": self._usage.to_json(),
         }
 
-    def _add_text(self, text: str) -> bytes:
-        if self._leading_space is None:
+    def _write(self, segment: Segment) -> bytes:
+        if self._has_its_call:
+            return b""
+        match segment:
+            case TextDelta(text):
+                return self._write_text(text)
+            case ReasoningDelta(text):
+                return self._switch_to(ReasoningDelta) + self._writer.delta(text)
+            case ArgumentsDelta(json):
+                return self._writer.delta(json)
+            case CallOpened(name):
+                closing = self._close_item("completed")
+                self._open = CallOpened
+                return closing + self._writer.open_call(name)
+            case CallClosed(complete):
+                self._has_its_call = complete and not self._parallel_calls
+                return self._close_item("completed" if complete else "incomplete")
+
+    def _write_text(self, text: str) -> bytes:
+        if self._open is TextDelta:
             return self._writer.delta(text)
         # White space before the first visible character opens no item; it comes with that character.
-        self._leading_space += text
-        if self._leading_space.isspace():
+        self._space += text
+        if self._space.isspace():
             return b""
-        text, self._leading_space = self._leading_space, None
-        return self._writer.open_message() + self._writer.delta(text)
+        text, self._space = self._space, ""
+        return self._switch_to(TextDelta) + self._writer.delta(text)
+
+    def _needs_message(self, finish_reason: FinishReason) -> bool:
+        """Whether an empty message must be added: clients wait for one, unless the answer was cut before it."""
+        shown = [item["type"] for item in self._writer.output]
+        if self._open in (TextDelta, CallOpened) or "message" in shown or "function_call" in shown:
+            return False
+        return finish_reason == "stop" or not (shown or self._open)
+
+    def _switch_to(self, kind: type[ReasoningDelta] | type[TextDelta]) -> bytes:
+        if self._open is kind:
+            return b""
+        closing = self._close_item("completed")
+        self._open = kind
+        return closing + (self._writer.open_message() if kind is TextDelta else self._writer.open_reasoning())
+
+    def _close_item(self, status: ItemStatus) -> bytes:
+        if self._open is None:
+            return b""
+        self._open = None
+        return self._writer.close(status)

@@ -10,7 +10,8 @@ Two rules:
 States::
 
     WAITING --RequestComplete--> CALLING --first generated token--> ANSWERING --> DONE
-       \\______ Reply _____________/ \\_____ Reply _____/   \\____ error event ___/
+      |  \\______ Reply ___________/ \\_____ Reply _____/   \\____ error event ___/
+      `--> FETCHING --ImagesFetched--^
 
 What a request is for comes first: all but a new response is answered at once, with a ``Reply``. A streamed answer's
 head is held until the first generated token, a non-streamed one's until the last: a failure before that is a plain HTTP
@@ -19,15 +20,19 @@ error. After it, a stream ends with one ``error`` event.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum, auto
+from http import HTTPStatus
+from math import inf
 from typing import assert_never
 
-from sidecar.exchange.actions import Action, CallUpstream, Finish, SendBody, SendHead
+from sidecar.exchange.actions import Action, CallUpstream, FetchImages, Finish, SendBody, SendHead
 from sidecar.exchange.answer import Answer
 from sidecar.exchange.events import (
     Abort,
     ClientGone,
     Event,
+    ImagesFetched,
     RequestComplete,
     Tick,
     UpstreamBytes,
@@ -38,6 +43,8 @@ from sidecar.exchange.plan import Plan, make_plan
 from sidecar.exchange.report import Report, Timing
 from sidecar.exchange.resources import answer_at_once
 from sidecar.exchange.upstream import UpstreamReader
+from sidecar.images.image import Image
+from sidecar.output.guides import fits
 from sidecar.output.stops import StopStrings
 from sidecar.responses.errors import ApiError
 from sidecar.responses.events import EventWriter, json_bytes
@@ -47,7 +54,7 @@ from sidecar.responses.usage import Usage
 from sidecar.surfaces.endpoints import Operation
 from sidecar.surfaces.surface import Surface
 from sidecar.triton import errors
-from sidecar.triton.contracts.contract import FinishReason
+from sidecar.triton.contracts.contract import Decoder, FinishReason, Piece
 from sidecar.triton.errors import BackendError
 
 KEEP_ALIVE = b": keep-alive\n\n"
@@ -57,6 +64,7 @@ class State(Enum):
     """Where an exchange is; see the module's picture."""
 
     WAITING = auto()
+    FETCHING = auto()
     CALLING = auto()
     ANSWERING = auto()
     DONE = auto()
@@ -83,6 +91,8 @@ class Exchange:
         self._outcome = "client_gone"
         self._backend_error: BackendError | None = None
         self._plan: Plan | None = None
+        self._decoder: Decoder
+        self._broke_schema = False
         self._upstream_at = 0.0
         self._sent_at = 0.0
 
@@ -90,6 +100,11 @@ class Exchange:
     def max_request_bytes(self) -> int:
         """How much of a request's body is of use; of a larger one only the size counts."""
         return self._catalog.max_request_bytes
+
+    @property
+    def due_at(self) -> float:
+        """When a ``Tick`` will change something, on the clock of the events; infinity while none will."""
+        return min(self._silent_at, self._keep_alive_at)
 
     @property
     def done(self) -> bool:
@@ -103,12 +118,16 @@ class Exchange:
 
     def report(self) -> Report:
         """What is known of the exchange, without any of its content; complete once it is done."""
+        planned = self._plan is not None
         return Report(
             outcome=self._outcome,
             model=self._plan.model.name if self._plan else None,
             stream=self._plan.stream if self._plan else None,
             usage=self._usage,
             timing=self._timing,
+            counted=planned and self._decoder.counted and self._usage.output_tokens > 0,
+            broke_schema=self._broke_schema,
+            broken_characters=self._decoder.broken_characters if planned else 0,
         )
 
     def handle(self, event: Event) -> list[Action]:
@@ -130,6 +149,8 @@ class Exchange:
                 return self._end_upstream(event)
             case RequestComplete():
                 return self._begin(event)
+            case ImagesFetched():
+                return self._take_images(event)
             case ClientGone():
                 self._state = State.DONE
                 return []
@@ -145,13 +166,31 @@ class Exchange:
             return self._reply(answer_at_once(target, self._surface, self._catalog, self._node))
         self._plan = plan = make_plan(self._surface, self._catalog, event, self._entropy)
         self._usage.input_tokens = len(plan.generation.prompt_ids)
-        self._decoder = plan.contract.decoder(plan.generation, plan.model.renderer.detokenizer())
+        self._decoder = plan.contract.decoder(plan.generation, plan.model.renderer)
         self._upstream = UpstreamReader(self._decoder)
         self._writer = EventWriter(plan.ids, plan.response)
-        self._answer = Answer(self._writer, StopStrings(plan.model.stop), self._usage)
-        self._upstream_at = event.head_at
+        self._answer = Answer(
+            self._writer,
+            StopStrings(plan.generation.stop),
+            plan.parser,
+            self._usage,
+            parallel_calls=plan.parallel_calls,
+        )
+        if plan.images:
+            self._state = State.FETCHING
+            return [FetchImages(plan.images)]
+        return self._call((), event.head_at)
+
+    def _take_images(self, event: ImagesFetched) -> list[Action]:
+        if isinstance(event.images, ApiError):
+            raise event.images
+        return self._call(event.images, event.at)
+
+    def _call(self, images: Sequence[Image], at: float) -> list[Action]:
+        self._upstream_at = at
         self._state = State.CALLING
-        return [CallUpstream(plan.message, plan.upstream_headers)]
+        plan = self._must_plan
+        return [CallUpstream(plan.message(images), plan.upstream_headers)]
 
     def _read_upstream(self, event: UpstreamBytes) -> list[Action]:
         self._upstream_at = event.at
@@ -160,7 +199,7 @@ class Exchange:
         failure: ApiError | None = None
         try:
             for piece in self._upstream.feed(event.data):
-                if piece.tokens and self._state is State.CALLING:
+                if (piece.tokens or piece.text) and self._state is State.CALLING:
                     actions = self._open(event.at)
                 chunks.append(self._answer.feed(piece))
                 if self._answer.stopped:
@@ -172,12 +211,11 @@ class Exchange:
         if failure is not None:
             return actions + self._fail(failure)
         if self._answer.stopped:
-            return actions + self._complete("stop", "", event.at)
+            return actions + self._complete("stop", self._decoder.end(), event.at)
         return actions
 
     def _end_upstream(self, event: UpstreamEnd) -> list[Action]:
         held_back = self._upstream.end(event)
-        self._usage.cached_tokens = self._decoder.cached_tokens
         assert self._decoder.finish_reason is not None, "a decoder at its end knows why"
         return self._complete(self._decoder.finish_reason, held_back, event.at)
 
@@ -196,10 +234,12 @@ class Exchange:
         self._sent_at = at
         return [SendBody(events)]
 
-    def _complete(self, finish_reason: FinishReason, held_back: str, at: float) -> list[Action]:
+    def _complete(self, finish_reason: FinishReason, held_back: Piece, at: float) -> list[Action]:
+        self._settle_usage()
         self._timing.model_done_at, self._timing.done_at = self._upstream_at, at
         actions = self._open(at) if self._state is State.CALLING else []
         events = self._answer.close(held_back, finish_reason)
+        self._check_text(finish_reason)
         response = self._final_response(finish_reason)
         self._outcome = response["status"]
         if self._must_plan.stream:
@@ -210,6 +250,27 @@ class Exchange:
         self._state = State.DONE
         return [*actions, Finish()]
 
+    def _check_text(self, finish_reason: FinishReason) -> None:
+        """Look whether whole text fits the schema that it was to fit; no contract promises that guides are kept to.
+
+        Raises:
+            ApiError: it does not, and nothing of it has been sent yet.
+        """
+        plan, text = self._must_plan, self._answer.text
+        if plan.text_schema is None or text is None or finish_reason != "stop" or fits(text, plan.text_schema):
+            return
+        self._broke_schema = True
+        if not plan.stream:
+            message = "The model's answer does not fit the requested format."
+            raise ApiError("infer_backend_unavailable", message, status_override=HTTPStatus.BAD_GATEWAY)
+
+    def _settle_usage(self) -> None:
+        """What the runtime told about the prompt replaces what was assumed."""
+        decoder = self._decoder
+        self._usage.cached_tokens = decoder.cached_tokens
+        if decoder.input_tokens is not None:
+            self._usage.input_tokens = decoder.input_tokens
+
     def _final_response(self, finish_reason: FinishReason) -> Json:
         plan = self._must_plan
         response = {**plan.response, **self._answer.result(finish_reason)}
@@ -219,23 +280,37 @@ class Exchange:
         return {**response, **self._surface.extension(self._node, timing)}
 
     def _tick(self, at: float) -> list[Action]:
-        if self._plan is None:
-            return []
-        silence = at - self._upstream_at
-        limit = self._plan.model.token_timeout
-        if self._state is State.CALLING:
-            limit = self._plan.model.first_token_timeout
-        if silence > limit:
+        if at >= self._silent_at:
             raise errors.timeout()
-        if self._state is State.ANSWERING and self._plan.stream and at - self._sent_at >= self._keep_alive:
+        if at >= self._keep_alive_at:
             self._sent_at = at
             return [SendBody(KEEP_ALIVE)]
         return []
 
+    @property
+    def _silent_at(self) -> float:
+        """When the model will have been silent for too long."""
+        match self._state:
+            case State.CALLING:
+                return self._upstream_at + self._must_plan.model.first_token_timeout
+            case State.ANSWERING:
+                return self._upstream_at + self._must_plan.model.token_timeout
+        return inf
+
+    @property
+    def _keep_alive_at(self) -> float:
+        """When a stream will need a comment."""
+        return self._sent_at + self._keep_alive if self._streaming else inf
+
+    @property
+    def _streaming(self) -> bool:
+        """Whether the head of a stream has been sent and its end has not."""
+        return self._state is State.ANSWERING and self._must_plan.stream
+
     def _fail(self, error: ApiError) -> list[Action]:
         if isinstance(error, BackendError):
             self._backend_error = error
-        if not (self._state is State.ANSWERING and self._must_plan.stream):
+        if not self._streaming:
             return self._reply(error.reply())
         self._outcome = error.code
         self._state = State.DONE

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from sidecar.exchange.guidance import Unguided
+from sidecar.output.style import Style
 from sidecar.prompts.renderer import PromptRenderer
 from sidecar.responses.errors import ApiError
 from sidecar.surfaces.limits import RequestLimits
@@ -17,7 +19,8 @@ class ServedModel:
 
     ``aliases`` are further names for it. ``created`` is when its files were made, in seconds since the epoch.
     ``context_length`` is in tokens, prompt and answer together. ``first_token_timeout`` and ``token_timeout`` are the
-    longest silences allowed, in seconds. ``contract`` is ``None`` until Triton has been asked.
+    longest silences allowed, in seconds. ``style`` is how it writes, ``unguided`` what becomes of a demanded call or
+    schema where its runtime cannot guide. ``contract`` is ``None`` until Triton has been asked.
     """
 
     name: str
@@ -28,6 +31,8 @@ class ServedModel:
     first_token_timeout: float
     token_timeout: float
     renderer: PromptRenderer
+    style: Style
+    unguided: Unguided = "refuse"
     aliases: tuple[str, ...] = ()
     created: int = 0
     contract: Contract | None = None

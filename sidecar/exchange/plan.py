@@ -6,12 +6,17 @@ event loop.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from sidecar.exchange.events import RequestComplete
+from sidecar.exchange.guidance import Guidance, plan_guidance
 from sidecar.exchange.models import ModelCatalog, ServedModel
+from sidecar.images.image import Image, ImageRef
+from sidecar.output.guides import Schema
+from sidecar.output.segments import Parser
+from sidecar.output.style import guided_parser
 from sidecar.responses.errors import ApiError
 from sidecar.responses.ids import ResponseIds, ulid
 from sidecar.responses.open_items import Json
@@ -28,16 +33,23 @@ _SMALLEST_TOP_P = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A request accepted: the call to make and the response to fill."""
+    """A request accepted: the call to make, once its ``images`` have been loaded, and the response to fill."""
 
     model: ServedModel
     contract: Contract
     generation: Generation
-    message: bytes
+    images: Sequence[ImageRef]
     upstream_headers: Mapping[str, str]
     stream: bool
+    parser: Parser
+    parallel_calls: bool
+    text_schema: Schema | None
     ids: ResponseIds
     response: Json
+
+    def message(self, images: Sequence[Image]) -> bytes:
+        """The serialized ``ModelInferRequest`` with the loaded ``images``."""
+        return self.contract.request(self.model.triton_model, replace(self.generation, images=images))
 
 
 def make_plan(surface: Surface, catalog: ModelCatalog, event: RequestComplete, entropy: bytes) -> Plan:
@@ -53,28 +65,53 @@ def make_plan(surface: Surface, catalog: ModelCatalog, event: RequestComplete, e
     contract = model.contract
     if contract is None:
         raise ApiError("infer_backend_unavailable", "The model runtime is starting; try again shortly.")
-    now = datetime.fromtimestamp(event.unix_time, UTC)
-    prompt = model.renderer.render(request, now=now)
+    guidance = plan_guidance(request, contract, model.unguided)
+    prompt = model.renderer.render(
+        request,
+        now=datetime.fromtimestamp(event.unix_time, UTC),
+        guided=guidance.guide is not None,
+        demand=guidance.demand,
+    )
+    _check_images(prompt.images, contract.max_images)
     ids = ResponseIds(ulid(int(event.unix_time * 1000), entropy[:10]))
     generation = Generation(
         request_id=ids.response,
         prompt_ids=prompt.ids,
+        prompt_text=prompt.runtime_text,
         max_tokens=_clamp_output(request, len(prompt.ids), model.context_length),
         temperature=1.0 if request.temperature is None else request.temperature,
         top_p=1.0 if request.top_p is None else max(request.top_p, _SMALLEST_TOP_P),
         seed=int.from_bytes(entropy[10:18], "big"),
         end_ids=model.renderer.end_ids,
+        stop=(*model.stop, *model.renderer.end_tokens) if contract.speaks_text else model.stop,
+        guide=guidance.guide,
     )
     return Plan(
         model=model,
         contract=contract,
         generation=generation,
-        message=contract.request(model.triton_model, generation),
+        images=prompt.images,
         upstream_headers={name: event.headers[name] for name in _FORWARDED_HEADERS if name in event.headers},
-        stream=bool(request.stream),
+        stream=request.stream,
+        parser=_parser(model, guidance, prompt.text),
+        parallel_calls=request.parallel_tool_calls,
+        text_schema=guidance.text_schema,
         ids=ids,
         response=surface.new_response(request, ids.response, int(event.unix_time)),
     )
+
+
+def _check_images(images: Sequence[ImageRef], limit: int) -> None:
+    """Refuse more images than the model's contract has room for."""
+    if len(images) > limit:
+        most = f"at most {limit} image{'s' if limit > 1 else ''} in a request." if limit else "text only, no images."
+        raise ApiError("invalid_request", f"This model takes {most}", images[limit].param)
+
+
+def _parser(model: ServedModel, guidance: Guidance, prompt_text: str) -> Parser:
+    if guidance.guide is not None:
+        return guided_parser(guidance.functions)
+    return model.style.parser(guidance.functions, prompt_text)
 
 
 def _clamp_output(request: ResponsesRequest, prompt_tokens: int, context_length: int) -> int:

@@ -48,6 +48,9 @@ class Report:
 
     ``outcome`` is ``completed``, ``incomplete``, ``client_gone``, an error's code, or ``ok`` where no response was
     asked for; ``model`` and ``stream`` are ``None`` then, and when the request was refused before they were known.
+    ``counted``: the runtime did not tell the output tokens, they were counted with our tokenizer.
+    ``broke_schema``: the text did not fit the schema that was asked for.
+    ``broken_characters`` is the number of U+FFFD in the model's text.
     """
 
     outcome: str
@@ -55,3 +58,6 @@ class Report:
     stream: bool | None
     usage: Usage
     timing: Timing
+    counted: bool
+    broke_schema: bool
+    broken_characters: int

@@ -49,8 +49,8 @@ class UpstreamReader:
         except (FrameError, DecodeError) as error:
             raise errors.classify_end(None, None) from error
 
-    def end(self, end: UpstreamEnd) -> str:
-        """The text held back until the end of a complete generation.
+    def end(self, end: UpstreamEnd) -> Piece:
+        """What was held back until the end of a complete generation.
 
         Raises:
             ApiError: the generation is not complete.

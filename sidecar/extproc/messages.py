@@ -46,7 +46,9 @@ def request_body(data: bytes, *, end: bool) -> Iterator[ProcessingResponse]:
     for start in range(0, len(data), _MAX_BODY_MESSAGE):
         chunk = data[start : start + _MAX_BODY_MESSAGE]
         last = start + _MAX_BODY_MESSAGE >= len(data)
-        yield ProcessingResponse(request_body=_body_response(chunk, end and last))
+        streamed = StreamedBodyResponse(body=chunk, end_of_stream=end and last)
+        common = CommonResponse(body_mutation=BodyMutation(streamed_response=streamed))
+        yield ProcessingResponse(request_body=BodyResponse(response=common))
 
 
 def response_headers(set_headers: Mapping[str, str] | None = None, remove: Iterable[str] = ()) -> ProcessingResponse:
@@ -56,7 +58,12 @@ def response_headers(set_headers: Mapping[str, str] | None = None, remove: Itera
 
 def response_body(data: bytes, *, end: bool) -> ProcessingResponse:
     """A piece of the response body."""
-    return ProcessingResponse(response_body=_body_response(data, end))
+    # Once per token: setting the innermost message in place takes a third of the time of nested constructors.
+    message = ProcessingResponse()
+    streamed = message.response_body.response.body_mutation.streamed_response
+    streamed.body = data
+    streamed.end_of_stream = end
+    return message
 
 
 def response_trailers(remove: Iterable[str] = ()) -> ProcessingResponse:
@@ -93,8 +100,3 @@ def _mutation(set_headers: Mapping[str, str], remove: Iterable[str]) -> HeaderMu
         ],
         remove_headers=list(remove),
     )
-
-
-def _body_response(data: bytes, end: bool) -> BodyResponse:
-    streamed = StreamedBodyResponse(body=data, end_of_stream=end)
-    return BodyResponse(response=CommonResponse(body_mutation=BodyMutation(streamed_response=streamed)))

@@ -18,8 +18,10 @@ import grpc
 from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, ProcessingResponse
 from envoy.service.ext_proc.v3.external_processor_pb2_grpc import ExternalProcessorServicer
 
+from sidecar.egress.loader import ImageLoader
 from sidecar.exchange.exchange import Exchange
 from sidecar.exchange.models import ModelCatalog
+from sidecar.exchange.report import Report
 from sidecar.extproc.session import Session, Stream
 from sidecar.responses.errors import ApiError
 from sidecar.surfaces.surface import Surface
@@ -59,14 +61,18 @@ class Sessions:
         node: str,
         keep_alive: float,
         prepare: Executor,
+        images: ImageLoader,
     ) -> None:
         self._catalog = catalog
         self._surfaces = surfaces
         self._node = node
         self._keep_alive = keep_alive
         self._prepare = prepare
+        self._images = images
         self._clock = SystemClock()
         self._active: set[Session] = set()
+        self._ticks: set[asyncio.Task[None]] = set()
+        self._with_broken_characters: set[str] = set()
 
     @property
     def active(self) -> int:
@@ -86,23 +92,45 @@ class Sessions:
             entropy=os.urandom(18),
             keep_alive=self._keep_alive,
         )
-        session = Session(stream, exchange, wire=metadata[WIRE_METADATA], clock=self._clock, prepare=self._prepare)
+        session = Session(
+            stream,
+            exchange,
+            wire=metadata[WIRE_METADATA],
+            clock=self._clock,
+            prepare=self._prepare,
+            images=self._images,
+        )
         self._active.add(session)
         try:
             await session.run()
         finally:
             self._active.discard(session)
             _log_end(session.request_id, exchange)
+            self._warn_of_broken_characters(exchange.report())
 
     async def tick_forever(self) -> None:
         """Tell the sessions under way that time passes, until cancelled. One timer serves them all."""
         while True:
             await asyncio.sleep(_TICK_SECONDS)
-            await asyncio.gather(*(session.tick() for session in list(self._active)))
+            now = self._clock.monotonic()
+            # A task each: one client that does not read must not stop the time of the others.
+            for session in [session for session in self._active if session.due_at <= now]:
+                task = asyncio.create_task(session.tick())
+                self._ticks.add(task)
+                task.add_done_callback(self._ticks.discard)
 
     async def abort_all(self, error: ApiError) -> None:
         """End the sessions under way with ``error``."""
         await asyncio.gather(*(session.abort(error) for session in list(self._active)))
+
+    def _warn_of_broken_characters(self, report: Report) -> None:
+        """Tell the operator once per model what repairs its text, where that is known."""
+        if not report.broken_characters or report.model is None or report.model in self._with_broken_characters:
+            return
+        contract = self._catalog.find(report.model).contract
+        if contract is not None and contract.remedy:
+            self._with_broken_characters.add(report.model)
+            _log.warning("model %s: Triton breaks characters into U+FFFD; %s", report.model, contract.remedy)
 
 
 class ExtProcService(ExternalProcessorServicer):  # type: ignore[misc]
@@ -147,6 +175,9 @@ def _log_end(request_id: str, exchange: Exchange) -> None:
         "stream": report.stream,
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
+        "counted": report.counted,
+        "broke_schema": report.broke_schema,
+        "broken_characters": report.broken_characters,
         "ttft_ms": timing.ttft_ms,
         "total_ms": round(timing.total * 1000, 1),
     }

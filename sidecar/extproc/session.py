@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
+from math import inf
 from typing import Protocol
 
 from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, ProcessingResponse
 
-from sidecar.exchange.actions import Action, CallUpstream, Finish, SendBody, SendHead
-from sidecar.exchange.events import Abort, ClientGone, Event, RequestComplete, Tick
+from sidecar.egress.budget import UnlimitedBytes
+from sidecar.egress.loader import ImageLoader
+from sidecar.exchange.actions import Action, CallUpstream, FetchImages, Finish, SendBody, SendHead
+from sidecar.exchange.events import Abort, ClientGone, Event, ImagesFetched, RequestComplete, Tick
 from sidecar.exchange.exchange import Exchange
 from sidecar.extproc import messages
 from sidecar.extproc.wires import WIRES, Wire
+from sidecar.images.image import Image
 from sidecar.responses.errors import ApiError
 from sidecar.responses.reply import Reply
 
@@ -48,20 +52,29 @@ class Clock(Protocol):
 class Session:
     """One request's way through the sidecar.
 
-    ``prepare`` runs the heavy first step (parsing, rendering, tokenizing) off the event loop.
+    ``prepare`` runs the heavy steps before the call (parsing, rendering, tokenizing) off the event loop.
     """
 
-    def __init__(self, stream: Stream, exchange: Exchange, *, wire: str, clock: Clock, prepare: Executor) -> None:
+    def __init__(
+        self,
+        stream: Stream,
+        exchange: Exchange,
+        *,
+        wire: str,
+        clock: Clock,
+        prepare: Executor,
+        images: ImageLoader,
+    ) -> None:
         self._stream = stream
         self._exchange = exchange
         self._make_wire = WIRES[wire]
         self._clock = clock
         self._prepare = prepare
+        self._images = images
         self._wire: Wire
         # A tick or an abort may come while an upstream message is handled; each is handled and written whole.
         self._lock = asyncio.Lock()
         self.request_id = ""
-        self.called = False
 
     async def run(self) -> None:
         """Serve the request to its end.
@@ -84,10 +97,14 @@ class Session:
             _log.exception("request %s failed", self.request_id)
             await self.abort(ApiError("internal", f"internal error (request {self.request_id})"))
 
+    @property
+    def due_at(self) -> float:
+        """When a tick will change something, on the monotonic clock; infinity while something is being handled."""
+        return inf if self._lock.locked() else self._exchange.due_at
+
     async def tick(self) -> None:
         """Let the exchange notice that time has passed."""
-        if self.called and not self._lock.locked():
-            await self._handle(Tick(self._clock.monotonic()))
+        await self._handle(Tick(self._clock.monotonic()))
 
     async def abort(self, error: ApiError) -> None:
         """End the exchange with ``error`` now."""
@@ -120,9 +137,25 @@ class Session:
         return RequestComplete(headers, bytes(body), size, head_at, unix_time)
 
     async def _begin(self, request: RequestComplete) -> None:
+        for action in await self._handle_heavy(request):
+            if isinstance(action, FetchImages):
+                await self._handle_heavy(await self._fetch(action))
+
+    async def _handle_heavy(self, event: Event) -> list[Action]:
         loop = asyncio.get_running_loop()
         async with self._lock:
-            await self._perform(await loop.run_in_executor(self._prepare, self._exchange.handle, request))
+            actions = await loop.run_in_executor(self._prepare, self._exchange.handle, event)
+            await self._perform(actions)
+        return actions
+
+    async def _fetch(self, action: FetchImages) -> ImagesFetched:
+        """Load images; meanwhile the exchange may be aborted."""
+        images: Sequence[Image] | ApiError
+        try:
+            images = await self._images.load(action.refs, UnlimitedBytes())
+        except ApiError as error:
+            images = error
+        return ImagesFetched(images, self._clock.monotonic())
 
     async def _relay(self) -> None:
         """Feed the upstream's messages to the exchange until it is done."""
@@ -154,8 +187,9 @@ class Session:
                     yield from self._wire.finish(b"".join(data))
                     return
                 case CallUpstream():
-                    self.called = True
                     yield from self._wire.call(action)
+                case FetchImages():
+                    pass
                 case Reply():
                     yield messages.immediate(action)
         if data:

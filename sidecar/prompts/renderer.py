@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sidecar.prompts.conversation import LateSystem, to_tools, to_turns
+from sidecar.images.image import ImageRef
+from sidecar.prompts.conversation import LateSystem, images_of, to_tools, to_turns
 from sidecar.prompts.detokenizer import Detokenizer
 from sidecar.prompts.features import detect_features
 from sidecar.prompts.guard import CUT, MarkerGuard
@@ -17,11 +19,16 @@ from sidecar.responses.request import ResponsesRequest
 
 @dataclass(frozen=True)
 class Prompt:
-    """What the model is given: ``ids``, and the ``text`` they encode. ``thinking``: a reasoning phase was asked for."""
+    """What the model is given: ``ids``, and the ``text`` they encode.
+
+    ``runtime_text`` is for a runtime that encodes it itself (:meth:`Tokenizer.runtime_text`). ``images`` are in the
+    order of their places in the prompt.
+    """
 
     ids: list[int]
     text: str
-    thinking: bool
+    runtime_text: str
+    images: Sequence[ImageRef] = ()
 
 
 class PromptRenderer:
@@ -40,24 +47,39 @@ class PromptRenderer:
             tokenizer.template_source, bos_token=tokenizer.bos_token, eos_token=tokenizer.eos_token
         )
         self.end_ids = tokenizer.eos_ids
+        self.end_tokens = tokenizer.eos_tokens
+        self.count = tokenizer.count
         self.model_max_length = tokenizer.model_max_length
         self.features = detect_features(self._template)
         self._guard = MarkerGuard(tokenizer.markers())
 
-    def render(self, request: ResponsesRequest, *, now: datetime) -> Prompt:
-        """The prompt of ``request``; ``now`` is for templates that write the date.
+    def render(
+        self, request: ResponsesRequest, *, now: datetime, guided: bool = False, demand: str | None = None
+    ) -> Prompt:
+        """The prompt of ``request``.
+
+        ``now`` is for templates that write the date. A ``guided`` answer begins at once, without a reasoning phase.
+        ``demand`` is added to the instructions.
 
         Raises :class:`ApiError` ``invalid_request`` for a conversation that the model's template cannot take.
         """
+        if demand is not None:
+            instructions = "\n\n".join(filter(None, (request.instructions, demand)))
+            request = request.model_copy(update={"instructions": instructions})
         turns = self._guard.protect(to_turns(request, self.features, self._late_system))
         tools = self._guard.protect(to_tools(request)) if self.features.tools else []
-        thinking = request.reasons if self.features.thinking_switch else None
+        thinking = request.reasons and not guided if self.features.thinking_switch else None
         try:
             text = self._template.render(turns, tools, now=now, enable_thinking=thinking)
         except TemplateFailure as failure:
             message = "This model's chat template cannot take this conversation."
             raise ApiError("invalid_request", message, "input") from failure
-        return Prompt(ids=self._tokenizer.encode(text), text=text.replace(CUT, ""), thinking=request.reasons)
+        return Prompt(
+            ids=self._tokenizer.encode(text),
+            text=text.replace(CUT, ""),
+            runtime_text=self._tokenizer.runtime_text(text),
+            images=images_of(turns),
+        )
 
     def detokenizer(self) -> Detokenizer:
         """A fresh detokenizer for one answer."""

@@ -7,6 +7,7 @@ Source: the directory layout of the transformers library: ``tokenizer.json``, ``
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,11 @@ from sidecar.prompts.detokenizer import ByteLevelDetokenizer, Detokenizer, Windo
 from sidecar.prompts.guard import CUT
 
 _UNKNOWN_LENGTH = 10**12
+_CLASSES_WITH_SWITCH = {
+    f"{family}Tokenizer{fast}" for family in ("Llama", "CodeLlama", "Gemma", "Cohere") for fast in ("", "Fast")
+}
+# It shows as nothing and no marker holds it.
+_WORD_JOINER = "\u2060"
 
 
 class Tokenizer:
@@ -29,22 +35,29 @@ class Tokenizer:
         bos_token: str = "",
         eos_token: str = "",
         eos_ids: tuple[int, ...] = (),
+        adds_bos: bool = False,
         model_max_length: int | None = None,
+        visible: Iterable[str] = (),
     ) -> None:
         """Take a tokenizer as it is, save its truncation and padding, which have no place in a prompt."""
         tokenizer.no_truncation()
         tokenizer.no_padding()
         self._tokenizer = tokenizer
         self._byte_table = byte_table(tokenizer)
+        self._visible = frozenset(visible)
+        self._adds_bos = adds_bos
         self.template_source = template_source
         self.bos_token = bos_token
         self.eos_token = eos_token
         self.eos_ids = eos_ids
+        self.eos_tokens = tuple(text for text in map(tokenizer.id_to_token, eos_ids) if text)
         self.model_max_length = model_max_length
 
     @classmethod
-    def load(cls, directory: Path | str) -> Tokenizer:
+    def load(cls, directory: Path | str, visible: Iterable[str] = ()) -> Tokenizer:
         """Read a model's tokenizer directory; only ``tokenizer.json`` is required.
+
+        ``visible`` are special tokens that show up in generated text, because they mark reasoning or calls.
 
         Raises :class:`ValueError`, which names the file, for one that is missing or cannot be read.
         """
@@ -53,7 +66,7 @@ class Tokenizer:
         if not path.is_file():
             raise ValueError(f"{path}: no such file")
         try:
-            tokenizer = tokenizers.Tokenizer.from_file(str(path))
+            tokenizer = _show(tokenizers.Tokenizer.from_file(str(path)), set(visible))
         except Exception as error:  # The library raises no narrower type.
             raise ValueError(f"{path}: {error}") from error
         config = _read_json(directory / "tokenizer_config.json")
@@ -64,8 +77,10 @@ class Tokenizer:
             template_source=_template_source(directory, config),
             bos_token=_token_text(config.get("bos_token")),
             eos_token=eos_token,
+            adds_bos=_adds_bos(tokenizer, config),
             eos_ids=_eos_ids(generation.get("eos_token_id"), tokenizer.token_to_id(eos_token)),
             model_max_length=_known_length(config.get("model_max_length")),
+            visible=visible,
         )
 
     def encode(self, text: str) -> list[int]:
@@ -78,6 +93,20 @@ class Tokenizer:
         encodings = self._tokenizer.encode_batch_fast(pieces, add_special_tokens=False)
         return [token_id for encoding in encodings for token_id in encoding.ids]
 
+    def runtime_text(self, text: str) -> str:
+        """A rendered prompt for a runtime that encodes text itself, as the tokenizer does by default.
+
+        A BOS token that the tokenizer adds is left out, or the prompt would begin with two. A word joiner stands where
+        the text has a cut: it keeps the runtime, too, from reading data as control tokens.
+        """
+        if self._adds_bos:
+            text = text.removeprefix(self.bos_token)
+        return text.replace(CUT, _WORD_JOINER)
+
+    def count(self, text: str) -> int:
+        """How many tokens a generated text is, special tokens written out in it included."""
+        return len(self._tokenizer.encode(text, add_special_tokens=False))
+
     def detokenizer(self) -> Detokenizer:
         """A fresh detokenizer for one answer."""
         if self._byte_table is None:
@@ -85,10 +114,45 @@ class Tokenizer:
         return ByteLevelDetokenizer(self._byte_table)
 
     def markers(self) -> set[str]:
-        """Added tokens that data must not contain as tokens: special ones, and those that the chat template writes."""
+        """Added tokens that data must not contain as tokens: those that mean something to the model.
+
+        These are special ones, visible ones, and those that the chat template writes.
+        """
         added = self._tokenizer.get_added_tokens_decoder().values()
-        source = self.template_source or ""
-        return {token.content for token in added if token.special or token.content in source}
+        source, visible = self.template_source or "", self._visible
+        return {
+            token.content for token in added if token.special or token.content in visible or token.content in source
+        }
+
+
+def _adds_bos(tokenizer: tokenizers.Tokenizer, config: dict[str, Any]) -> bool:
+    """Whether a runtime that encodes text begins it with the BOS token of its own accord.
+
+    The transformers library lets ``add_bos_token`` decide for some classes, ``tokenizer.json`` for all others.
+    """
+    if config.get("tokenizer_class") in _CLASSES_WITH_SWITCH and "add_bos_token" in config:
+        return bool(config["add_bos_token"])
+    bos_id = tokenizer.token_to_id(_token_text(config.get("bos_token")))
+    return bos_id is not None and tokenizer.encode("").ids[:1] == [bos_id]
+
+
+def read_template(directory: Path) -> str | None:
+    """The chat template's source, or ``None`` where there is none.
+
+    Raises :class:`ValueError`, which names the file, for one that cannot be read.
+    """
+    return _template_source(directory, _read_json(directory / "tokenizer_config.json"))
+
+
+def _show(tokenizer: tokenizers.Tokenizer, visible: set[str]) -> tokenizers.Tokenizer:
+    """The same tokenizer, in which the ``visible`` tokens are not special: decoders leave special ones out."""
+    added = tokenizer.get_added_tokens_decoder().values()
+    if not any(token.special and token.content in visible for token in added):
+        return tokenizer
+    description = json.loads(tokenizer.to_str())
+    for token in description["added_tokens"]:
+        token["special"] = token["special"] and token["content"] not in visible
+    return tokenizers.Tokenizer.from_str(json.dumps(description))
 
 
 def _read_json(path: Path) -> dict[str, Any]:

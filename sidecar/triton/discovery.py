@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from tritonclient.grpc import model_config_pb2, service_pb2
 
-from sidecar.triton.contracts import token_level
+from sidecar.triton.contracts import ensemble, llm_api, token_level, vllm
 from sidecar.triton.contracts.contract import Contract, Recogniser
 
 # Most particular first: a model is given the first contract that fits.
-_RECOGNISERS: tuple[Recogniser, ...] = (token_level.recognise,)
+_RECOGNISERS: tuple[Recogniser, ...] = (
+    token_level.recognise,
+    llm_api.recognise,
+    vllm.recognise,
+    ensemble.recognise,
+)
 
 
 class UnknownContractError(Exception):

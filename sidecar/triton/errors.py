@@ -107,6 +107,11 @@ def classify_end(http_status: int | None, grpc: GrpcStatus | None) -> BackendErr
     return _UNREACHABLE.error(words)
 
 
+def given_up(reason: str) -> BackendError:
+    """The error for a generation that the runtime ended unfinished; ``reason`` is its finish reason."""
+    return _ENDED_EARLY.error(reason)
+
+
 def timeout() -> BackendError:
     """The error for a model that stays silent for too long: 504 before the first token."""
     return _TIMEOUT.error()

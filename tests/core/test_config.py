@@ -40,7 +40,17 @@ def test_relative_paths_are_relative_to_the_file(tmp_path: Path) -> None:
         ({"models": [{**MODEL, "triton_model": "a b"}]}, "models[0].triton_model: String should match pattern"),
         ({"models": [{**MODEL, "limits": {"max_items": 0}}]}, "models[0].limits.max_items: Input should be greater"),
         ({"models": [MODEL, MODEL]}, "m is the name or alias of more than one model"),
+        (
+            {"models": [MODEL, {**MODEL, "name": "n", "aliases": ["m"]}]},
+            "m is the name or alias of more than one model",
+        ),
+        ({"models": [{**MODEL, "aliases": ["m"]}]}, "m is the name or alias of more than one model, or twice of one"),
+        ({"models": [{**MODEL, "aliases": [""]}]}, "models[0].aliases[0]: String should have at least 1 character"),
+        ({"models": [{**MODEL, "late_system": "drop"}]}, "models[0].late_system: Input should be 'user' or 'leading'"),
+        ({"log_level": "trace"}, "log_level: Input should be 'info' or 'debug'"),
         ({"surfaces": {"node": {"failed_event": "perhaps"}}}, "surfaces.node.failed_event: Input should be a valid"),
+        ({"images": {"max_pixels": 0}}, "images.max_pixels: Input should be greater than or equal to 1"),
+        ({"images": {"ports": []}}, "images.ports: Tuple should have at least 1 item"),
         ({"sockets": "/" + "x" * 100}, "sockets: a directory for Unix sockets has at most 90 characters"),
     ],
 )

@@ -137,7 +137,7 @@ def test_images_of_an_output_are_user_content_after_the_tool_turns() -> None:
 def test_an_image_keeps_its_place_between_texts() -> None:
     parts = [{"type": "input_text", "text": text} for text in "ab"] + [IMAGE, {"type": "input_text", "text": "c"}]
     content = turns(TOOLS, {"role": "user", "content": parts})[0]["content"]
-    assert [part.get("text") or part["image"].image_url for part in content] == ["a\nb", IMAGE["image_url"], "c"]
+    assert [part.get("text") or part["image"].url for part in content] == ["a\nb", IMAGE["image_url"], "c"]
 
 
 @pytest.mark.parametrize(
@@ -225,6 +225,18 @@ def test_a_refusal_is_the_assistant_s_text() -> None:
 def test_instructions_and_leading_system_items_are_one_system_turn(source: str) -> None:
     items = [SYSTEM, message("developer", "D"), USER]
     assert outline(turns(source, *items, instructions="I")) == [("system", "I\n\nS\n\nD"), ("user", "hi")]
+
+
+def test_a_late_system_item_can_be_moved_to_the_start() -> None:
+    request = accept(
+        input=[message("user", "a"), message("developer", "b"), message("user", "c"), message("system", "d")],
+        instructions="first",
+    )
+    assert to_turns(request, features(FIRST_SYSTEM_ONLY), "leading") == [
+        {"role": "system", "content": "first\n\nb\n\nd"},
+        {"role": "user", "content": "a"},
+        {"role": "user", "content": "c"},
+    ]
 
 
 def test_a_late_system_item_keeps_its_place() -> None:

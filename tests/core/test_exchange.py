@@ -277,8 +277,9 @@ def test_a_stop_string_ends_the_answer_at_once() -> None:
 def test_silence_before_the_first_token_is_a_timeout(streamed: bool) -> None:
     silent = exchange()
     silent.handle(request(stream=streamed))
-    assert silent.handle(Tick(110.0)) == []
-    assert reply(silent.handle(Tick(110.1))).status == 504
+    assert silent.due_at == 110.0
+    assert silent.handle(Tick(109.9)) == []
+    assert reply(silent.handle(Tick(110.0))).status == 504
 
 
 def test_silence_in_a_stream_is_kept_alive_and_then_an_error() -> None:
@@ -288,7 +289,8 @@ def test_silence_in_a_stream_is_kept_alive_and_then_an_error() -> None:
     assert silent.handle(Tick(103.9)) == []
     assert silent.handle(Tick(104.0)) == [SendBody(KEEP_ALIVE)]
     assert silent.handle(Tick(105.0)) == []
-    actions = silent.handle(Tick(106.1))
+    assert silent.due_at == 106.0
+    actions = silent.handle(Tick(106.0))
     assert [event.type for event in parse(sent(actions))] == ["error"]
     assert silent.report().outcome == "infer_backend_unavailable"
 

@@ -43,6 +43,13 @@ def test_a_response_cut_short_is_not_complete(missing: int) -> None:
     assert not reader.complete
 
 
+@given(st.lists(st.binary(min_size=1, max_size=40), max_size=6))
+def test_reads_of_one_chunk_each_give_the_same_body(pieces: list[bytes]) -> None:
+    reader = ResponseReader()
+    reader.feed(HEAD)
+    assert [reader.feed(b"%x\r\n%b\r\n" % (len(piece), piece)) for piece in pieces] == pieces
+
+
 def test_chunk_extensions_and_trailers_are_passed_over() -> None:
     reader = ResponseReader()
     assert reader.feed(HEAD + b"3;ext=1\r\nabc\r\n0\r\nx-trailer: 1\r\n\r\n") == b"abc"

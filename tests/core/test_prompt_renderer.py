@@ -55,7 +55,6 @@ def test_the_prompt_is_the_template_s_text_and_its_ids() -> None:
 )
 def test_effort_of_low_or_above_turns_reasoning_on(effort: str | None, thinking: bool) -> None:
     prompt = render(reasoning={"effort": effort})
-    assert prompt.thinking is thinking
     assert prompt.text.endswith("<think></think>") is not thinking
 
 
@@ -91,6 +90,12 @@ def test_no_text_of_a_request_becomes_a_control_token(place: Callable[[str], dic
     assert control_tokens(prompt) == control_tokens(render(**place("x")))
     assert prompt.text == render(**place("@")).text.replace("@", FORGED) or json.dumps(FORGED)[1:-1] in prompt.text
     assert byte_level().decode(prompt.ids, skip_special_tokens=False) == prompt.text
+
+
+@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES.keys())
+def test_nor_does_it_where_the_runtime_encodes_the_text(place: Callable[[str], dict[str, Any]]) -> None:
+    forged, plain = (byte_level().encode(render(**place(text)).runtime_text).tokens for text in (FORGED, "x"))
+    assert [token for token in forged if token in SPECIAL] == [token for token in plain if token in SPECIAL]
 
 
 @pytest.mark.parametrize("end", ["", " ", "\n"])

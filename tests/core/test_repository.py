@@ -26,6 +26,8 @@ HOSTS = [
     ]
 ]
 
+LOCKS = ["requirements.lock", *(f"tests/e2e/python/{name}.lock" for name in ["clients", "schemathesis"])]
+
 
 def tracked_files() -> list[str]:
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)
@@ -42,8 +44,9 @@ def test_no_file_names_a_package_registry() -> None:
     assert not found
 
 
-def test_the_lock_pins_every_package_by_hash() -> None:
-    lines = (ROOT / "requirements.lock").read_text().splitlines()
+@pytest.mark.parametrize("lock", LOCKS)
+def test_a_lock_pins_every_package_by_hash(lock: str) -> None:
+    lines = (ROOT / lock).read_text().splitlines()
     packages = [line for line in lines if line and not line.startswith((" ", "#"))]
     assert packages
     assert all("==" in line and line.endswith("\\") for line in packages)

@@ -5,7 +5,7 @@ import struct
 import pytest
 from tritonclient.grpc import model_config_pb2, service_pb2
 
-from sidecar.triton.contracts.contract import Generation, Piece
+from sidecar.triton.contracts.contract import Generation, Guide, Piece
 from sidecar.triton.contracts.token_level import TokenLevel, TokenLevelDecoder, recognise
 from sidecar.triton.discovery import UnknownContractError
 from sidecar.triton.discovery import recognise as discover
@@ -26,6 +26,8 @@ ALL_INPUTS = frozenset(
         "exclude_input_in_output",
         "return_perf_metrics",
         "stop_words_list",
+        "guided_decoding_guide_type",
+        "guided_decoding_guide",
     }
 )
 
@@ -34,6 +36,7 @@ def generation(**changes: object) -> Generation:
     values = {
         "request_id": "resp_1",
         "prompt_ids": [5, 6, 7],
+        "prompt_text": "efg",
         "max_tokens": 8,
         "temperature": 1.0,
         "top_p": 1.0,
@@ -70,6 +73,16 @@ class Letters:
         return "\ufffd" if self.half else ""
 
 
+class Alphabet:
+    """The vocabulary of letters."""
+
+    def detokenizer(self) -> Letters:
+        return Letters()
+
+    def count(self, text: str) -> int:
+        return len(text)
+
+
 def response(*ids: int, reused_blocks: int | None = None) -> service_pb2.ModelInferResponse:
     message = service_pb2.ModelInferResponse()
     message.outputs.add(name="sequence_length", datatype="INT32", shape=[1, 1])
@@ -84,7 +97,7 @@ def response(*ids: int, reused_blocks: int | None = None) -> service_pb2.ModelIn
 
 def decoder(tokens_per_block: int = 0, **changes: object) -> TokenLevelDecoder:
     contract = TokenLevel(ALL_INPUTS, batched=True, tokens_per_block=tokens_per_block)
-    return contract.decoder(generation(**changes), Letters())
+    return contract.decoder(generation(**changes), Alphabet())
 
 
 def test_the_request_holds_typed_batched_tensors() -> None:
@@ -129,7 +142,7 @@ def test_an_empty_final_response_is_asked_for() -> None:
 def test_an_end_id_counts_and_shows_nothing() -> None:
     reader = decoder()
     assert [reader.feed(response(1)), reader.feed(response(2))] == [Piece("a", 1), Piece("", 1)]
-    assert (reader.end(), reader.finish_reason) == ("", "stop")
+    assert (reader.end(), reader.finish_reason) == (Piece("", 0), "stop")
 
 
 def test_ids_after_an_end_id_are_nothing() -> None:
@@ -141,26 +154,26 @@ def test_ids_after_an_end_id_are_nothing() -> None:
 def test_an_answer_of_all_tokens_allowed_was_cut() -> None:
     reader = decoder(max_tokens=3)
     assert [reader.feed(response(1, 1)), reader.feed(response(1))] == [Piece("aa", 2), Piece("a", 1)]
-    assert (reader.end(), reader.finish_reason) == ("", "length")
+    assert (reader.end(), reader.finish_reason) == (Piece("", 0), "length")
 
 
 def test_an_end_id_in_the_last_place_is_a_stop() -> None:
     reader = decoder(max_tokens=2)
     reader.feed(response(1, 2))
-    assert (reader.end(), reader.finish_reason) == ("", "stop")
+    assert (reader.end(), reader.finish_reason) == (Piece("", 0), "stop")
 
 
 def test_a_stream_that_ends_before_its_limit_has_stopped() -> None:
     reader = decoder(end_ids=())
     reader.feed(response(1))
-    assert (reader.end(), reader.finish_reason) == ("", "stop")
+    assert (reader.end(), reader.finish_reason) == (Piece("", 0), "stop")
 
 
 def test_half_a_character_waits_for_the_other() -> None:
     reader = decoder()
     assert [reader.feed(response(101)), reader.feed(response(102))] == [Piece("", 1), Piece("é", 1)]
     reader.feed(response(101))
-    assert reader.end() == "\ufffd"
+    assert reader.end() == Piece("\ufffd", 0)
 
 
 def test_the_empty_final_response_adds_nothing() -> None:
@@ -172,6 +185,33 @@ def test_cached_tokens_are_whole_blocks_of_the_prompt(blocks: int, cached: int) 
     reader = decoder(tokens_per_block=2)
     reader.feed(response(1, reused_blocks=blocks))
     assert reader.cached_tokens == cached
+
+
+@pytest.mark.parametrize(
+    ("guide", "sent_type", "sent_guide"),
+    [(Guide("json"), b"json", None), (Guide("json_schema", '{"type":"object"}'), b"json_schema", b'{"type":"object"}')],
+)
+def test_a_guide_is_sent_by_type(guide: Guide, sent_type: bytes, sent_guide: bytes | None) -> None:
+    sent = tensors(TokenLevel(ALL_INPUTS, True, 0), generation(guide=guide))
+    assert sent["guided_decoding_guide_type"] == ([1, 1], len(sent_type).to_bytes(4, "little") + sent_type)
+    given = sent.get("guided_decoding_guide")
+    assert (given and given[1][4:]) == sent_guide
+
+
+@pytest.mark.parametrize(
+    ("parameters", "guides"),
+    [
+        ({}, True),
+        ({"guided_decoding_backend": "xgrammar"}, True),
+        ({"guided_decoding_backend": ""}, False),
+        ({"guided_decoding_backend": "${guided_decoding_backend}"}, False),
+    ],
+)
+def test_a_model_guides_unless_its_configuration_names_no_backend(parameters: dict[str, str], guides: bool) -> None:
+    inputs = "input_ids request_output_len guided_decoding_guide_type"
+    contract = recognise(metadata(inputs, "output_ids"), config(**parameters))
+    assert contract is not None
+    assert contract.guides is guides
 
 
 def metadata(inputs: str, outputs: str) -> service_pb2.ModelMetadataResponse:
@@ -193,7 +233,7 @@ def config(decoupled: bool = True, **parameters: str) -> model_config_pb2.ModelC
 
 def test_the_tensors_tell_the_contract() -> None:
     contract = recognise(metadata("input_ids request_output_len", "output_ids"), config(tokens_per_block="32"))
-    assert contract == TokenLevel(frozenset({"input_ids", "request_output_len"}), True, 32)
+    assert contract == TokenLevel(frozenset({"input_ids", "request_output_len"}), True, 32, guides=False)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tokenizers
+from tokenizers import processors
 
 from sidecar.prompts.tokenizer import Tokenizer
 from tests.core.chat_models import byte_level
@@ -33,6 +35,7 @@ def test_tokens_are_strings_or_objects(directory: Path) -> None:
     tokenizer = Tokenizer.load(str(directory))
     assert (tokenizer.bos_token, tokenizer.eos_token) == ("<|start|>", "<|end|>")
     assert tokenizer.eos_ids == (byte_level().token_to_id("<|end|>"),)
+    assert tokenizer.eos_tokens == ("<|end|>",)
 
 
 @pytest.mark.parametrize(("generation", "eos_ids"), [(2, (2, 0)), ([2, 1], (2, 1, 0)), ([0, 2], (0, 2)), (None, (0,))])
@@ -62,6 +65,48 @@ def test_a_template_file_comes_before_the_configuration(directory: Path) -> None
     write(directory, "tokenizer_config.json", {"chat_template": "config"})
     write(directory, "chat_template.jinja", "datei ü")
     assert Tokenizer.load(directory).template_source == "datei ü"
+
+
+def with_bos(directory: Path) -> None:
+    """Let the tokenizer of the directory begin every text with <|start|>."""
+    tokenizer = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
+    start = tokenizer.token_to_id("<|start|>")
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<|start|> $A", special_tokens=[("<|start|>", start)]
+    )
+    tokenizer.save(str(directory / "tokenizer.json"))
+
+
+@pytest.mark.parametrize(
+    ("adds", "config", "sent"),
+    [
+        (True, {"bos_token": "<|start|>"}, "hi"),
+        (False, {"bos_token": "<|start|>"}, "<|start|>hi"),
+        (True, {"bos_token": "<|end|>"}, "<|start|>hi"),
+        (True, {}, "<|start|>hi"),
+        # Only some classes of the transformers library look at the switch.
+        (False, {"bos_token": "<|start|>", "add_bos_token": True, "tokenizer_class": "LlamaTokenizerFast"}, "hi"),
+        (True, {"bos_token": "<|start|>", "add_bos_token": False, "tokenizer_class": "LlamaTokenizer"}, "<|start|>hi"),
+        (False, {"bos_token": "<|start|>", "add_bos_token": True, "tokenizer_class": "Other"}, "<|start|>hi"),
+    ],
+)
+def test_a_runtime_that_adds_the_first_token_is_not_sent_it(
+    directory: Path, adds: bool, config: dict[str, Any], sent: str
+) -> None:
+    if adds:
+        with_bos(directory)
+    write(directory, "tokenizer_config.json", config)
+    tokenizer = Tokenizer.load(directory)
+    assert tokenizer.runtime_text("<|start|>hi") == sent
+    assert tokenizer.runtime_text("hi<|start|>") == "hi<|start|>"
+    start = byte_level().token_to_id("<|start|>")
+    assert tokenizer.encode("<|start|>hi").count(start) == 1
+
+
+def test_a_generated_text_is_counted_as_it_is(directory: Path) -> None:
+    with_bos(directory)
+    text = "a quick fox<|end|>"
+    assert Tokenizer.load(directory).count(text) == len(byte_level().encode(text).ids)
 
 
 def test_truncation_and_padding_of_the_file_have_no_effect(directory: Path) -> None:

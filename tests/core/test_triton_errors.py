@@ -18,6 +18,16 @@ from sidecar.triton.frames import GrpcStatus
         ("Model is unavailable due to unhealthy vLLM engine", "infer_backend_unavailable"),
         ("Prompt length (3000) exceeds maximum input length (2048).", "context_length_exceeded"),
         ("the request exceeds the available context size (exceed_context_size_error)", "context_length_exceeded"),
+        ("The decoder prompt (length 9) is longer than the maximum model length of 8", "context_length_exceeded"),
+        ("This model's maximum context length is 8 tokens", "context_length_exceeded"),
+        (
+            "in ensemble 'e', due to: Prompt length (9) exceeds maximum input length (8)",
+            "context_length_exceeded",
+        ),
+        ("Can't allocate new blocks. No free blocks left.", "capacity_unavailable"),
+        ("CUDA out of memory", "capacity_unavailable"),
+        ("Request cancelled by client", "infer_backend_unavailable"),
+        ("'NoneType' object has no attribute 'lora_name'", "infer_backend_unavailable"),
         ("Traceback (most recent call last): secret prompt", "infer_backend_unavailable"),
     ],
 )
@@ -25,6 +35,22 @@ def test_messages_are_told_apart_by_their_text(text: str, code: str) -> None:
     error = classify_message(text)
     assert error.code == code
     assert text not in error.message
+    assert error.words == text
+
+
+@pytest.mark.parametrize(
+    ("text", "failure"),
+    [
+        ("Exceeds maximum queue size", "queue_full"),
+        ("Request for unknown model: 'm' is not found", "not_loaded"),
+        ("Stub process 'm' is not healthy.", "unhealthy"),
+        ("Server is shutting down", "stopping"),
+        ("Request was cancelled", "cancelled"),
+        ("boom", "failed"),
+    ],
+)
+def test_logs_are_told_the_class_of_a_failure(text: str, failure: str) -> None:
+    assert classify_message(text).failure == failure
 
 
 @pytest.mark.parametrize(

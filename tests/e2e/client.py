@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -72,6 +73,14 @@ class Stream:
         async for piece in self._bytes:
             self.received += piece
         return whole_stream(self.received)
+
+
+async def eventually(condition: Callable[[], Any], seconds: float = 10) -> Any:
+    """Wait until ``condition`` gives something true; that."""
+    async with asyncio.timeout(seconds):
+        while not (result := condition()):
+            await asyncio.sleep(0.01)
+        return result
 
 
 def error_of(answer: httpx2.Response) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,14 @@ from stack.envoy import Envoy, EnvoySettings, Wire, render, validate
 from stack.local import LocalStack
 from stack.net import free_port
 from stack.paths import socket_directory
+from stack.process import StackError
 from stack.sidecar import worker_sockets
 from tests.e2e.raw_http import Reply, exchange, request
 
 pytestmark = pytest.mark.e2e
 
 PATH = "/v1/infer/responses"
+MODELS = "/v1/infer/models"
 KEY = "b3os_sk_test"
 
 
@@ -75,6 +78,10 @@ ERRORS = {
     "path with a tail": (request("POST", f"{PATH}/x", key=KEY, body=b"{}"), 404, "not_found"),
     "GET": (request("GET", PATH, key=KEY), 405, "method_not_allowed"),
     "DELETE": (request("DELETE", PATH, key=KEY), 405, "method_not_allowed"),
+    "POST to the models": (request("POST", f"{MODELS}/x", key=KEY, body=b"{}"), 405, "method_not_allowed"),
+    "models without a key": (request("GET", MODELS), 401, "unauthorized"),
+    "models, no sidecar": (request("GET", f"{MODELS}/b3os%2Fx", key=KEY), 503, "node_unavailable"),
+    "OpenAPI document, no sidecar": (request("GET", "/v1/infer/openapi.json"), 503, "node_unavailable"),
     "too long by its Content-Length": (
         request("POST", PATH, key=KEY, headers=["Content-Length: 41943041"]),
         413,
@@ -106,13 +113,24 @@ def test_errors_of_envoy_have_the_shape_of_the_api(lone_envoy: Envoy, sent: byte
     assert reply.headers.get("retry-after") == (None if advice is None else str(advice))
 
 
-def test_a_wrong_method_is_told_the_right_one(lone_envoy: Envoy) -> None:
-    assert ask(lone_envoy, request("GET", PATH, key=KEY)).headers["allow"] == "POST"
+@pytest.mark.parametrize(("method", "path", "allowed"), [("GET", PATH, "POST"), ("PUT", MODELS, "GET")])
+def test_a_wrong_method_is_told_the_right_one(lone_envoy: Envoy, method: str, path: str, allowed: str) -> None:
+    assert ask(lone_envoy, request(method, path, key=KEY)).headers["allow"] == allowed
 
 
-def test_a_body_that_is_too_long_is_told_the_limit(lone_envoy: Envoy) -> None:
+def test_a_body_that_is_too_long_is_told_its_size_and_the_limit(lone_envoy: Envoy) -> None:
     reply = ask(lone_envoy, request("POST", PATH, key=KEY, headers=["Content-Length: 99999999"]))
-    assert "41943040" in reply.error()["message"]
+    assert reply.error()["message"] == "Request body is 99999999 bytes; this node accepts at most 41943040"
+
+
+def test_a_second_envoy_does_not_share_the_port(lone_envoy: Envoy, tmp_path: Path) -> None:
+    taken = replace(settings(tmp_path, "direct"), port=lone_envoy.settings.port)
+    second = Envoy(taken, tmp_path)
+    try:
+        with pytest.raises(StackError, match="Address already in use"):
+            second.wait_ready()
+    finally:
+        second.process.stop()
 
 
 def test_health_needs_no_key(lone_envoy: Envoy) -> None:
@@ -137,8 +155,9 @@ def test_a_body_of_unknown_length_is_refused_once_it_is_too_long(stack: LocalSta
         "POST", PATH, key=stack.api_key, headers=["Transfer-Encoding: chunked", "Content-Type: application/json"]
     )
     chunk = b"100000\r\n" + b" " * 0x100000 + b"\r\n"
-    reply = exchange(stack.port, [head, *[chunk] * 11, b"0\r\n\r\n"])
+    reply = exchange(stack.port, [head, *[chunk] * 41, b"0\r\n\r\n"])
     assert (reply.status, reply.error()["code"]) == (413, "payload_too_large")
+    assert reply.error()["message"] == "The request body is larger than 41943040 bytes."
 
 
 def test_no_key_is_401_whether_the_sidecar_runs_or_not(own_stack: LocalStack) -> None:

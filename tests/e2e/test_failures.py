@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,19 +16,11 @@ import httpx2
 import pytest
 
 from stack.local import SCRIPTED, LocalStack
-from tests.e2e.client import Client, error_of, script
+from tests.e2e.client import Client, error_of, eventually, script
 
 pytestmark = pytest.mark.e2e
 
 HANG = {"hang": True}
-
-
-async def eventually(condition: Callable[[], Any], seconds: float = 10) -> Any:
-    """Wait until ``condition`` gives something true; that."""
-    async with asyncio.timeout(seconds):
-        while not (result := condition()):
-            await asyncio.sleep(0.01)
-        return result
 
 
 class ScriptedLog:

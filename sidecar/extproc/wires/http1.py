@@ -49,6 +49,8 @@ class ResponseReader:
         """
         if self._line:
             data, self._line = self._line + data, b""
+        elif self._expect is _Expect.SIZE and (whole := _only_chunk(data)) is not None:
+            return whole
         body: list[bytes] = []
         position, end = 0, len(data)
         while position < end and self._expect is not _Expect.NOTHING:
@@ -103,6 +105,18 @@ class ResponseReader:
             return
         self._left = _number(self.headers.get("content-length", "0").encode(), 10)
         self._expect = _Expect.DATA if self._left else _Expect.NOTHING
+
+
+def _only_chunk(data: bytes) -> bytes | None:
+    """The data of a read that is exactly one chunk, as nearly every read in the middle of an answer is."""
+    start = data.find(b"\r\n") + 2
+    if start < 3 or not data.endswith(b"\r\n"):
+        return None
+    try:
+        size = int(data[: start - 2], 16)
+    except ValueError:
+        return None
+    return data[start:-2] if size and start + size + 2 == len(data) else None
 
 
 def _number(digits: bytes, base: int) -> int:

@@ -49,14 +49,15 @@ class TunnelWire:
         """The call's bytes and end. The tunnel's own head is synthetic; anything but 200 is the ingress's failure."""
         if self._ended:
             return []
-        if message.HasField("response_headers"):
+        kind = message.WhichOneof("request")
+        if kind == "response_body":
+            return self._read(message.response_body.body, message.response_body.end_of_stream, at)
+        if kind == "response_headers":
             status = messages.headers_of(message.response_headers.headers).get(":status", "")
             if status == str(HTTPStatus.OK.value):
                 return []
             return [self._end(False, int(status) if status.isdecimal() else None, at)]
-        if not message.HasField("response_body"):
-            return []
-        return self._read(message.response_body.body, message.response_body.end_of_stream, at)
+        return []
 
     def head(self, headers: Mapping[str, str]) -> ProcessingResponse:
         """The response head for the client, on the tunnel's synthetic one."""

@@ -81,7 +81,7 @@ _OPERATIONS: dict[Operation, Json] = {
                 "description": "The response, or its events with `stream: true`.",
                 "content": {
                     "application/json": {"schema": _ref("Response")},
-                    "text/event-stream": {"schema": {"type": "string"}},
+                    "text/event-stream": {"schema": {"description": "Server-sent events; the data of each is JSON."}},
                 },
             },
             **_errors(_CREATING),

@@ -8,6 +8,11 @@ from typing import Literal, NamedTuple, Protocol
 
 from tritonclient.grpc import model_config_pb2, service_pb2
 
+from sidecar.images.image import Image
+
+UNBOUNDED = 2**31 - 1
+"""A ``max_images`` that leaves the number to other limits."""
+
 FinishReason = Literal["stop", "length"]
 
 
@@ -28,35 +33,74 @@ class Detokenizer(Protocol):
         """The text still held back."""
 
 
+class Vocabulary(Protocol):
+    """The model's tokenizer, as decoders need it."""
+
+    def detokenizer(self) -> Detokenizer:
+        """A fresh detokenizer for one answer."""
+
+    def count(self, text: str) -> int:
+        """How many tokens ``text`` is; linear in its length."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guide:
+    """What the answer must be: JSON of any kind, or JSON that fits ``schema`` (itself a JSON document)."""
+
+    kind: Literal["json", "json_schema"]
+    schema: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Generation:
     """One generation, in terms that every contract knows.
 
-    ``max_tokens`` is at least 1 and fits the context. ``temperature`` is 0–2, ``top_p`` in (0, 1]. ``seed`` is an
-    unsigned 64-bit integer: TensorRT-LLM's own default is the same for every request. ``end_ids`` are the tokenizer's
-    end-of-turn ids, the first of them the chief one.
+    ``prompt_text`` is the prompt for a runtime that encodes it itself. ``max_tokens`` is at least 1 and fits the
+    context. ``temperature`` is 0–2, ``top_p`` in (0, 1]. ``seed`` is an unsigned 64-bit integer: TensorRT-LLM's own
+    default is the same for every request. ``end_ids`` are the tokenizer's end-of-turn ids, the first of them the chief
+    one. ``stop`` are texts that end the answer; whoever reads the answer looks for them too. Only a contract that
+    ``guides`` may be given a ``guide``. ``images`` are in the order of their places in the prompt, and no more than the
+    contract's ``max_images``.
     """
 
     request_id: str
     prompt_ids: Sequence[int]
+    prompt_text: str
     max_tokens: int
     temperature: float
     top_p: float
     seed: int
     end_ids: tuple[int, ...]
+    stop: tuple[str, ...] = ()
+    guide: Guide | None = None
+    images: Sequence[Image] = ()
 
 
 class Decoder(Protocol):
-    """The responses of one generation, read in order."""
+    """The responses of one generation, read in order.
+
+    ``input_tokens`` is ``None`` unless the runtime told it. ``counted`` says that the runtime did not tell the output
+    tokens, so that they are counted with our tokenizer. ``broken_characters`` counts U+FFFD in the text.
+    """
 
     finish_reason: FinishReason | None
+    input_tokens: int | None
     cached_tokens: int
+    counted: bool
+    broken_characters: int
 
     def feed(self, response: service_pb2.ModelInferResponse) -> Piece:
-        """What ``response`` adds; sets ``finish_reason`` once it is known."""
+        """What ``response`` adds; sets ``finish_reason`` once it is known.
 
-    def end(self) -> str:
-        """The text held back until the end; sets ``finish_reason`` when the stream never told it."""
+        Raises:
+            ApiError: the runtime gave the generation up.
+        """
+
+    def end(self) -> Piece:
+        """The text held back until the end; its tokens correct what was told before, and may be negative.
+
+        Sets ``finish_reason`` when the stream never told it. May also be called where an answer ends early.
+        """
 
 
 class Contract(Protocol):
@@ -66,10 +110,26 @@ class Contract(Protocol):
     def name(self) -> str:
         """The contract's name in logs and checks."""
 
-    def request(self, model: str, generation: Generation) -> bytes:
-        """The serialized ``ModelInferRequest``."""
+    @property
+    def speaks_text(self) -> bool:
+        """Whether the runtime encodes and decodes itself; then an end token may show up in the text."""
 
-    def decoder(self, generation: Generation, detokenizer: Detokenizer) -> Decoder:
+    @property
+    def guides(self) -> bool:
+        """Whether the model has guided decoding."""
+
+    @property
+    def max_images(self) -> int:
+        """How many images one request may hold; 0 where the model has no input for them."""
+
+    @property
+    def remedy(self) -> str:
+        """What the operator can do about broken characters; empty where only the model itself can write them."""
+
+    def request(self, model: str, generation: Generation) -> bytes:
+        """The serialized ``ModelInferRequest``; optional inputs are sent only where the model has them."""
+
+    def decoder(self, generation: Generation, vocabulary: Vocabulary) -> Decoder:
         """A reader for the generation's responses."""
 
 

@@ -7,30 +7,33 @@ finish reason are therefore exact.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tritonclient.grpc import model_config_pb2, service_pb2
 
-from sidecar.triton.contracts.contract import Detokenizer, FinishReason, Generation, Piece
+from sidecar.triton.contracts.contract import FinishReason, Generation, Piece, Vocabulary
+from sidecar.triton.contracts.guides import GUIDE_TYPE, add_guide
+from sidecar.triton.contracts.tensors import InferRequest, names, parameter, tokens_per_block
 
 _REQUIRED_INPUTS = {"input_ids", "request_output_len"}
 _OUTPUT_IDS = "output_ids"
 _REUSED_BLOCKS = "kv_cache_reused_blocks"
+_GUIDE_BACKEND = "guided_decoding_backend"
 
 
 def recognise(metadata: service_pb2.ModelMetadataResponse, config: model_config_pb2.ModelConfig) -> TokenLevel | None:
     """The contract of a decoupled model with token-level tensors, else ``None``."""
-    inputs = {tensor.name for tensor in metadata.inputs}
-    outputs = {tensor.name for tensor in metadata.outputs}
+    inputs, outputs = names(metadata)
     if not (inputs >= _REQUIRED_INPUTS and _OUTPUT_IDS in outputs):
         return None
-    block = config.parameters["tokens_per_block"].string_value if "tokens_per_block" in config.parameters else ""
+    # TensorRT-LLM's configuration names a guided decoding backend; without one the guide's inputs do nothing.
+    can_guide = _GUIDE_BACKEND not in config.parameters or bool(parameter(config, _GUIDE_BACKEND))
     return TokenLevel(
-        optional_inputs=frozenset(inputs),
+        inputs=inputs,
         batched=config.max_batch_size > 0,
-        tokens_per_block=int(block) if block.isdecimal() else 0,
+        tokens_per_block=tokens_per_block(config),
+        guides=can_guide and GUIDE_TYPE in inputs,
     )
 
 
@@ -38,75 +41,74 @@ def recognise(metadata: service_pb2.ModelMetadataResponse, config: model_config_
 class TokenLevel:
     """A model's flavour of the contract.
 
-    ``optional_inputs`` are the inputs it has; others are left out. ``batched`` models take a leading batch dimension.
+    ``inputs`` are the inputs it has; others are left out. ``batched`` models take a leading batch dimension.
     ``tokens_per_block`` is the size of a KV cache block, 0 when the model's configuration does not tell it; then
     cached tokens are not counted.
     """
 
-    optional_inputs: frozenset[str]
+    inputs: frozenset[str]
     batched: bool
     tokens_per_block: int
+    guides: bool = False
+    max_images: int = 0
     name: str = "token_level"
+    speaks_text: bool = False
+    remedy: str = ""
 
     def request(self, model: str, generation: Generation) -> bytes:
         """The serialized ``ModelInferRequest``; optional inputs are sent only where the model has them."""
-        message = service_pb2.ModelInferRequest(model_name=model, id=generation.request_id)
-        # Without it a decoupled model's last response cannot be told from a stream that broke.
-        message.parameters["triton_enable_empty_final_response"].bool_param = True
+        request = InferRequest(model, generation, self.inputs, self.batched)
         ids = generation.prompt_ids
-        self._add(message, "input_ids", "INT32", struct.pack(f"<{len(ids)}i", *ids), len(ids))
-        self._add(message, "input_lengths", "INT32", struct.pack("<i", len(ids)))
-        self._add(message, "request_output_len", "INT32", struct.pack("<i", generation.max_tokens))
-        self._add(message, "streaming", "BOOL", b"\x01")
-        self._add(message, "exclude_input_in_output", "BOOL", b"\x01")
-        self._add(message, "seed", "UINT64", struct.pack("<Q", generation.seed))
-        self._add_sampling(message, generation)
-        self._add_end_ids(message, generation.end_ids)
+        request.int32s("input_ids", ids, len(ids))
+        request.int32("input_lengths", len(ids))
+        request.int32("request_output_len", generation.max_tokens)
+        request.flag("streaming", "exclude_input_in_output")
+        request.uint64("seed", generation.seed)
+        self._add_sampling(request, generation)
+        self._add_end_ids(request, generation.end_ids)
+        add_guide(request, generation.guide)
         if self.tokens_per_block:
-            self._add(message, "return_perf_metrics", "BOOL", b"\x01")
-        return message.SerializeToString()  # type: ignore[no-any-return]
+            request.flag("return_perf_metrics")
+        return request.serialized()
 
-    def decoder(self, generation: Generation, detokenizer: Detokenizer) -> TokenLevelDecoder:
+    def decoder(self, generation: Generation, vocabulary: Vocabulary) -> TokenLevelDecoder:
         """A reader for the generation's responses."""
-        return TokenLevelDecoder(generation, detokenizer, self.tokens_per_block)
+        return TokenLevelDecoder(generation, vocabulary, self.tokens_per_block)
 
-    def _add_sampling(self, message: service_pb2.ModelInferRequest, generation: Generation) -> None:
+    @staticmethod
+    def _add_sampling(request: InferRequest, generation: Generation) -> None:
         # The runtime samples greedily unless told otherwise, so OpenAI's defaults must be sent too.
         if generation.temperature == 0:
-            self._add(message, "runtime_top_k", "INT32", struct.pack("<i", 1))
+            request.int32("runtime_top_k", 1)
             return
-        self._add(message, "temperature", "FP32", struct.pack("<f", generation.temperature))
-        self._add(message, "runtime_top_p", "FP32", struct.pack("<f", generation.top_p))
+        request.fp32("temperature", generation.temperature)
+        request.fp32("runtime_top_p", generation.top_p)
 
-    def _add_end_ids(self, message: service_pb2.ModelInferRequest, end_ids: tuple[int, ...]) -> None:
+    @staticmethod
+    def _add_end_ids(request: InferRequest, end_ids: tuple[int, ...]) -> None:
         if not end_ids:
             return
-        self._add(message, "end_id", "INT32", struct.pack("<i", end_ids[0]))
-        self._add(message, "pad_id", "INT32", struct.pack("<i", end_ids[0]))
+        request.int32("end_id", end_ids[0])
+        request.int32("pad_id", end_ids[0])
         others = end_ids[1:]
         if others:
             # stop_words_list is two rows: the words' ids one after another, and where each word ends.
-            rows = [*others, *range(1, len(others) + 1)]
-            self._add(message, "stop_words_list", "INT32", struct.pack(f"<{len(rows)}i", *rows), 2, len(others))
-
-    def _add(self, message: service_pb2.ModelInferRequest, name: str, datatype: str, raw: bytes, *dims: int) -> None:
-        if name not in self.optional_inputs:
-            return
-        shape = dims or (1,)
-        message.inputs.add(name=name, datatype=datatype, shape=(1, *shape) if self.batched else shape)
-        message.raw_input_contents.append(raw)
+            request.int32s("stop_words_list", [*others, *range(1, len(others) + 1)], 2, len(others))
 
 
 class TokenLevelDecoder:
     """Reads ids, stops at an end id, counts exactly."""
 
-    def __init__(self, generation: Generation, detokenizer: Detokenizer, tokens_per_block: int) -> None:
+    def __init__(self, generation: Generation, vocabulary: Vocabulary, tokens_per_block: int) -> None:
         self.finish_reason: FinishReason | None = None
+        self.input_tokens: int | None = None
         self.cached_tokens = 0
+        self.counted = False
+        self.broken_characters = 0
         self._end_ids = frozenset(generation.end_ids)
         self._prompt_tokens = len(generation.prompt_ids)
         self._left = generation.max_tokens
-        self._detokenizer = detokenizer
+        self._detokenizer = vocabulary.detokenizer()
         self._tokens_per_block = tokens_per_block
 
     def feed(self, response: service_pb2.ModelInferResponse) -> Piece:
@@ -121,11 +123,11 @@ class TokenLevelDecoder:
             return Piece("", 0)
         return self._take(ids)
 
-    def end(self) -> str:
+    def end(self) -> Piece:
         """The text held back; a stream that ended by itself before its limit has stopped."""
         if self.finish_reason is None:
             self.finish_reason = "length" if self._left <= 0 else "stop"
-        return self._detokenizer.end()
+        return Piece(self._detokenizer.end(), 0)
 
     def _take(self, ids: Sequence[int]) -> Piece:
         for position, token in enumerate(ids):

@@ -70,6 +70,22 @@ class ModelConfig(_Section):
     token_timeout: _Seconds = 60.0
 
 
+class ImagesConfig(_Section):
+    """Images in requests, and the fetches of those that a URL names.
+
+    ``max_bytes`` (of the encoded file) and ``max_pixels`` hold for one image. ``timeout`` is seconds for one fetch,
+    ``concurrency`` how many run at a time for one request. Only ``ports`` are connected to, and plain http is refused
+    unless ``allow_http``.
+    """
+
+    allow_http: bool = False
+    ports: Annotated[tuple[Annotated[int, Field(ge=1, le=65535)], ...], Field(min_length=1)] = (443, 80)
+    max_bytes: Annotated[int, Field(ge=1)] = 10 * 1024 * 1024
+    max_pixels: Annotated[int, Field(ge=1)] = 40_000_000
+    timeout: _Seconds = 10.0
+    concurrency: Annotated[int, Field(ge=1, le=64)] = 4
+
+
 class SurfaceConfig(_Section):
     """One surface. ``failed_event`` sends ``response.failed`` before the ``error`` event of a stream that fails."""
 
@@ -96,6 +112,7 @@ class Config(_Section):
     triton: TritonConfig
     models: Annotated[tuple[ModelConfig, ...], Field(min_length=1)]
     surfaces: SurfacesConfig = SurfacesConfig()
+    images: ImagesConfig = ImagesConfig()
     keep_alive: _Seconds = 15.0
     drain: _Seconds = 30.0
     log_level: Literal["info", "debug"] = "info"

@@ -18,8 +18,10 @@ from envoy.service.ext_proc.v3.external_processor_pb2_grpc import add_ExternalPr
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from sidecar.config import Config, ModelConfig
+from sidecar.egress.loader import ImageLoader
 from sidecar.exchange.models import ModelCatalog, ServedModel
 from sidecar.extproc.service import ExtProcService, Sessions
+from sidecar.images.limits import ImageLimits
 from sidecar.output.style import choose_style
 from sidecar.prompts.renderer import PromptRenderer
 from sidecar.prompts.tokenizer import Tokenizer, read_template
@@ -77,8 +79,19 @@ async def _serve(config: Config, index: int) -> None:
     catalog = ModelCatalog([load_model(model) for model in config.models])
     # Everything loaded so far lives as long as the worker: the garbage collector need not look at it again.
     gc.freeze()
-    with ThreadPoolExecutor(max_workers=2, thread_name_prefix="prepare") as prepare:
-        sessions = Sessions(catalog, _surfaces(config), node=config.node, keep_alive=config.keep_alive, prepare=prepare)
+    with (
+        ThreadPoolExecutor(max_workers=2, thread_name_prefix="prepare") as prepare,
+        # Apart, so that large images do not hold up the prompts of other requests.
+        ThreadPoolExecutor(max_workers=2, thread_name_prefix="images") as decoders,
+    ):
+        sessions = Sessions(
+            catalog,
+            _surfaces(config),
+            node=config.node,
+            keep_alive=config.keep_alive,
+            prepare=prepare,
+            images=ImageLoader(ImageLimits(**config.images.model_dump()), decoders),
+        )
         server, set_health = await _start(config, index, sessions)
         background = [
             asyncio.create_task(sessions.tick_forever()),

@@ -5,10 +5,18 @@ A :class:`Reply` is a whole answer in place of everything else; the exchange is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from sidecar.images.image import ImageRef
 from sidecar.responses.reply import Reply
+
+
+@dataclass(frozen=True, slots=True)
+class FetchImages:
+    """Load these images and hand them over as ``ImagesFetched``."""
+
+    refs: Sequence[ImageRef]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,4 +46,4 @@ class Finish:
     """End the response body; the exchange is over."""
 
 
-Action = Reply | CallUpstream | SendHead | SendBody | Finish
+Action = Reply | FetchImages | CallUpstream | SendHead | SendBody | Finish

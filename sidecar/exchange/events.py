@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from sidecar.images.image import Image
 from sidecar.responses.errors import ApiError
 from sidecar.triton.frames import GrpcStatus
 
@@ -22,6 +23,14 @@ class RequestComplete:
     body_bytes: int
     head_at: float
     unix_time: float
+
+
+@dataclass(frozen=True, slots=True)
+class ImagesFetched:
+    """The images that ``FetchImages`` asked for, in its order; or why one of them cannot be had."""
+
+    images: Sequence[Image] | ApiError
+    at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,4 +74,4 @@ class Abort:
     error: ApiError
 
 
-Event = RequestComplete | UpstreamBytes | UpstreamEnd | ClientGone | Tick | Abort
+Event = RequestComplete | ImagesFetched | UpstreamBytes | UpstreamEnd | ClientGone | Tick | Abort

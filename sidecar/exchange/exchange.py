@@ -10,7 +10,8 @@ Two rules:
 States::
 
     WAITING --RequestComplete--> CALLING --first generated token--> ANSWERING --> DONE
-       \\______ Reply _____________/ \\_____ Reply _____/   \\____ error event ___/
+      |  \\______ Reply ___________/ \\_____ Reply _____/   \\____ error event ___/
+      `--> FETCHING --ImagesFetched--^
 
 What a request is for comes first: all but a new response is answered at once, with a ``Reply``. A streamed answer's
 head is held until the first generated token, a non-streamed one's until the last: a failure before that is a plain HTTP
@@ -19,17 +20,19 @@ error. After it, a stream ends with one ``error`` event.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum, auto
 from http import HTTPStatus
 from math import inf
 from typing import assert_never
 
-from sidecar.exchange.actions import Action, CallUpstream, Finish, SendBody, SendHead
+from sidecar.exchange.actions import Action, CallUpstream, FetchImages, Finish, SendBody, SendHead
 from sidecar.exchange.answer import Answer
 from sidecar.exchange.events import (
     Abort,
     ClientGone,
     Event,
+    ImagesFetched,
     RequestComplete,
     Tick,
     UpstreamBytes,
@@ -40,6 +43,7 @@ from sidecar.exchange.plan import Plan, make_plan
 from sidecar.exchange.report import Report, Timing
 from sidecar.exchange.resources import answer_at_once
 from sidecar.exchange.upstream import UpstreamReader
+from sidecar.images.image import Image
 from sidecar.output.guides import fits
 from sidecar.output.stops import StopStrings
 from sidecar.responses.errors import ApiError
@@ -60,6 +64,7 @@ class State(Enum):
     """Where an exchange is; see the module's picture."""
 
     WAITING = auto()
+    FETCHING = auto()
     CALLING = auto()
     ANSWERING = auto()
     DONE = auto()
@@ -144,6 +149,8 @@ class Exchange:
                 return self._end_upstream(event)
             case RequestComplete():
                 return self._begin(event)
+            case ImagesFetched():
+                return self._take_images(event)
             case ClientGone():
                 self._state = State.DONE
                 return []
@@ -169,9 +176,21 @@ class Exchange:
             self._usage,
             parallel_calls=plan.parallel_calls,
         )
-        self._upstream_at = event.head_at
+        if plan.images:
+            self._state = State.FETCHING
+            return [FetchImages(plan.images)]
+        return self._call((), event.head_at)
+
+    def _take_images(self, event: ImagesFetched) -> list[Action]:
+        if isinstance(event.images, ApiError):
+            raise event.images
+        return self._call(event.images, event.at)
+
+    def _call(self, images: Sequence[Image], at: float) -> list[Action]:
+        self._upstream_at = at
         self._state = State.CALLING
-        return [CallUpstream(plan.message, plan.upstream_headers)]
+        plan = self._must_plan
+        return [CallUpstream(plan.message(images), plan.upstream_headers)]
 
     def _read_upstream(self, event: UpstreamBytes) -> list[Action]:
         self._upstream_at = event.at

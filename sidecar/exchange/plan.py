@@ -6,13 +6,14 @@ event loop.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from sidecar.exchange.events import RequestComplete
 from sidecar.exchange.guidance import Guidance, plan_guidance
 from sidecar.exchange.models import ModelCatalog, ServedModel
+from sidecar.images.image import Image, ImageRef
 from sidecar.output.guides import Schema
 from sidecar.output.segments import Parser
 from sidecar.output.style import guided_parser
@@ -32,12 +33,12 @@ _SMALLEST_TOP_P = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A request accepted: the call to make and the response to fill."""
+    """A request accepted: the call to make, once its ``images`` have been loaded, and the response to fill."""
 
     model: ServedModel
     contract: Contract
     generation: Generation
-    message: bytes
+    images: Sequence[ImageRef]
     upstream_headers: Mapping[str, str]
     stream: bool
     parser: Parser
@@ -45,6 +46,10 @@ class Plan:
     text_schema: Schema | None
     ids: ResponseIds
     response: Json
+
+    def message(self, images: Sequence[Image]) -> bytes:
+        """The serialized ``ModelInferRequest`` with the loaded ``images``."""
+        return self.contract.request(self.model.triton_model, replace(self.generation, images=images))
 
 
 def make_plan(surface: Surface, catalog: ModelCatalog, event: RequestComplete, entropy: bytes) -> Plan:
@@ -67,6 +72,7 @@ def make_plan(surface: Surface, catalog: ModelCatalog, event: RequestComplete, e
         guided=guidance.guide is not None,
         demand=guidance.demand,
     )
+    _check_images(prompt.images, contract.max_images)
     ids = ResponseIds(ulid(int(event.unix_time * 1000), entropy[:10]))
     generation = Generation(
         request_id=ids.response,
@@ -84,7 +90,7 @@ def make_plan(surface: Surface, catalog: ModelCatalog, event: RequestComplete, e
         model=model,
         contract=contract,
         generation=generation,
-        message=contract.request(model.triton_model, generation),
+        images=prompt.images,
         upstream_headers={name: event.headers[name] for name in _FORWARDED_HEADERS if name in event.headers},
         stream=request.stream,
         parser=_parser(model, guidance, prompt.text),
@@ -93,6 +99,13 @@ def make_plan(surface: Surface, catalog: ModelCatalog, event: RequestComplete, e
         ids=ids,
         response=surface.new_response(request, ids.response, int(event.unix_time)),
     )
+
+
+def _check_images(images: Sequence[ImageRef], limit: int) -> None:
+    """Refuse more images than the model's contract has room for."""
+    if len(images) > limit:
+        most = f"at most {limit} image{'s' if limit > 1 else ''} in a request." if limit else "text only, no images."
+        raise ApiError("invalid_request", f"This model takes {most}", images[limit].param)
 
 
 def _parser(model: ServedModel, guidance: Guidance, prompt_text: str) -> Parser:

@@ -18,6 +18,7 @@ import grpc
 from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, ProcessingResponse
 from envoy.service.ext_proc.v3.external_processor_pb2_grpc import ExternalProcessorServicer
 
+from sidecar.egress.loader import ImageLoader
 from sidecar.exchange.exchange import Exchange
 from sidecar.exchange.models import ModelCatalog
 from sidecar.exchange.report import Report
@@ -60,12 +61,14 @@ class Sessions:
         node: str,
         keep_alive: float,
         prepare: Executor,
+        images: ImageLoader,
     ) -> None:
         self._catalog = catalog
         self._surfaces = surfaces
         self._node = node
         self._keep_alive = keep_alive
         self._prepare = prepare
+        self._images = images
         self._clock = SystemClock()
         self._active: set[Session] = set()
         self._ticks: set[asyncio.Task[None]] = set()
@@ -89,7 +92,14 @@ class Sessions:
             entropy=os.urandom(18),
             keep_alive=self._keep_alive,
         )
-        session = Session(stream, exchange, wire=metadata[WIRE_METADATA], clock=self._clock, prepare=self._prepare)
+        session = Session(
+            stream,
+            exchange,
+            wire=metadata[WIRE_METADATA],
+            clock=self._clock,
+            prepare=self._prepare,
+            images=self._images,
+        )
         self._active.add(session)
         try:
             await session.run()

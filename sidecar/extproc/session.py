@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from math import inf
 from typing import Protocol
 
 from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, ProcessingResponse
 
-from sidecar.exchange.actions import Action, CallUpstream, Finish, SendBody, SendHead
-from sidecar.exchange.events import Abort, ClientGone, Event, RequestComplete, Tick
+from sidecar.egress.budget import UnlimitedBytes
+from sidecar.egress.loader import ImageLoader
+from sidecar.exchange.actions import Action, CallUpstream, FetchImages, Finish, SendBody, SendHead
+from sidecar.exchange.events import Abort, ClientGone, Event, ImagesFetched, RequestComplete, Tick
 from sidecar.exchange.exchange import Exchange
 from sidecar.extproc import messages
 from sidecar.extproc.wires import WIRES, Wire
+from sidecar.images.image import Image
 from sidecar.responses.errors import ApiError
 from sidecar.responses.reply import Reply
 
@@ -49,15 +52,25 @@ class Clock(Protocol):
 class Session:
     """One request's way through the sidecar.
 
-    ``prepare`` runs the heavy first step (parsing, rendering, tokenizing) off the event loop.
+    ``prepare`` runs the heavy steps before the call (parsing, rendering, tokenizing) off the event loop.
     """
 
-    def __init__(self, stream: Stream, exchange: Exchange, *, wire: str, clock: Clock, prepare: Executor) -> None:
+    def __init__(
+        self,
+        stream: Stream,
+        exchange: Exchange,
+        *,
+        wire: str,
+        clock: Clock,
+        prepare: Executor,
+        images: ImageLoader,
+    ) -> None:
         self._stream = stream
         self._exchange = exchange
         self._make_wire = WIRES[wire]
         self._clock = clock
         self._prepare = prepare
+        self._images = images
         self._wire: Wire
         # A tick or an abort may come while an upstream message is handled; each is handled and written whole.
         self._lock = asyncio.Lock()
@@ -124,9 +137,25 @@ class Session:
         return RequestComplete(headers, bytes(body), size, head_at, unix_time)
 
     async def _begin(self, request: RequestComplete) -> None:
+        for action in await self._handle_heavy(request):
+            if isinstance(action, FetchImages):
+                await self._handle_heavy(await self._fetch(action))
+
+    async def _handle_heavy(self, event: Event) -> list[Action]:
         loop = asyncio.get_running_loop()
         async with self._lock:
-            await self._perform(await loop.run_in_executor(self._prepare, self._exchange.handle, request))
+            actions = await loop.run_in_executor(self._prepare, self._exchange.handle, event)
+            await self._perform(actions)
+        return actions
+
+    async def _fetch(self, action: FetchImages) -> ImagesFetched:
+        """Load images; meanwhile the exchange may be aborted."""
+        images: Sequence[Image] | ApiError
+        try:
+            images = await self._images.load(action.refs, UnlimitedBytes())
+        except ApiError as error:
+            images = error
+        return ImagesFetched(images, self._clock.monotonic())
 
     async def _relay(self) -> None:
         """Feed the upstream's messages to the exchange until it is done."""
@@ -159,6 +188,8 @@ class Session:
                     return
                 case CallUpstream():
                     yield from self._wire.call(action)
+                case FetchImages():
+                    pass
                 case Reply():
                     yield messages.immediate(action)
         if data:

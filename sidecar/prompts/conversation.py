@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from sidecar.images.image import ImageRef
 from sidecar.prompts.features import TemplateFeatures
 from sidecar.prompts.template import Turn
 from sidecar.prompts.tool_text import describe_tools, without_tool_turns
@@ -50,6 +51,12 @@ def to_turns(request: ResponsesRequest, features: TemplateFeatures, late_system:
     if not features.consecutive_users:
         turns = _merge_user_turns(turns)
     return turns if features.user_after_tool else _with_answers(turns)
+
+
+def images_of(turns: Sequence[Turn]) -> list[ImageRef]:
+    """The images in ``turns``, in the order in which the template places them."""
+    parts = [part for turn in turns if isinstance(turn["content"], list) for part in turn["content"]]
+    return [part["image"] for part in parts if part["type"] == "image"]
 
 
 def to_tools(request: ResponsesRequest) -> list[dict[str, Any]]:
@@ -162,7 +169,7 @@ class _ItemReader:
             if isinstance(part, InputImage):
                 if not self._features.images:
                     raise ApiError("invalid_request", "This model takes text only, no images.", f"{path}[{index}]")
-                content.append({"type": "image", "image": part})
+                content.append({"type": "image", "image": ImageRef(f"{path}[{index}]", part.image_url)})
             elif content and content[-1]["type"] == "text":
                 content[-1]["text"] += "\n" + part.text
             else:

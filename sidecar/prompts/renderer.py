@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sidecar.prompts.conversation import LateSystem, to_tools, to_turns
+from sidecar.images.image import ImageRef
+from sidecar.prompts.conversation import LateSystem, images_of, to_tools, to_turns
 from sidecar.prompts.detokenizer import Detokenizer
 from sidecar.prompts.features import detect_features
 from sidecar.prompts.guard import CUT, MarkerGuard
@@ -19,12 +21,14 @@ from sidecar.responses.request import ResponsesRequest
 class Prompt:
     """What the model is given: ``ids``, and the ``text`` they encode.
 
-    ``runtime_text`` is for a runtime that encodes it itself (:meth:`Tokenizer.runtime_text`).
+    ``runtime_text`` is for a runtime that encodes it itself (:meth:`Tokenizer.runtime_text`). ``images`` are in the
+    order of their places in the prompt.
     """
 
     ids: list[int]
     text: str
     runtime_text: str
+    images: Sequence[ImageRef] = ()
 
 
 class PromptRenderer:
@@ -74,6 +78,7 @@ class PromptRenderer:
             ids=self._tokenizer.encode(text),
             text=text.replace(CUT, ""),
             runtime_text=self._tokenizer.runtime_text(text),
+            images=images_of(turns),
         )
 
     def detokenizer(self) -> Detokenizer:

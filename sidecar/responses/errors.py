@@ -97,7 +97,7 @@ CODES: dict[str, ErrorKind] = {
     "payload_too_large": ErrorKind(
         413,
         INVALID,
-        "The request body is larger than the node or the model accepts.",
+        "The request body, or an image, is larger than the node or the model accepts.",
         "Send less; the message gives the limit in bytes.",
     ),
     "unsupported_media_type": ErrorKind(

@@ -1,8 +1,10 @@
 """An exchange to test with: a model that spells letters, and Triton's stream written by hand."""
 
+import base64
 import json
 import struct
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tritonclient.grpc import service_pb2
@@ -11,19 +13,26 @@ from sidecar.exchange.actions import Action, CallUpstream, Finish, SendBody, Sen
 from sidecar.exchange.events import RequestComplete, UpstreamBytes, UpstreamEnd
 from sidecar.exchange.exchange import Exchange
 from sidecar.exchange.models import ModelCatalog, ServedModel
+from sidecar.images.image import ImageRef
 from sidecar.output.style import Style
 from sidecar.prompts.renderer import Prompt
+from sidecar.responses.items import InputMessage
+from sidecar.responses.parts import InputImage
 from sidecar.responses.reply import Reply
+from sidecar.responses.request import ResponsesRequest
 from sidecar.surfaces import SURFACES
 from sidecar.surfaces.limits import RequestLimits
 from sidecar.surfaces.surface import Surface
 from sidecar.triton.contracts.token_level import TokenLevel
+from sidecar.triton.contracts.vllm import Vllm
 from sidecar.triton.frames import TRAILERS_FLAG, GrpcStatus, frame
 
 END = 2
 INPUTS = frozenset({"input_ids", "input_lengths", "request_output_len", "streaming", "end_id", "seed", "temperature"})
 CREATE = {":method": "POST", ":path": "/v1/infer/responses"}
 OK_TRAILERS = b"grpc-status:0\r\n"
+# One white pixel.
+PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg==")
 # Byte n of UTF-8 is the id n + 100.
 FIRST_BYTE = 100
 
@@ -69,6 +78,21 @@ class ByteRenderer:
         return len(text.encode())
 
 
+class ImageRenderer(ByteRenderer):
+    """Renders a request whose first item holds nothing but images."""
+
+    def render(self, request: object, **_: object) -> Prompt:
+        assert isinstance(request, ResponsesRequest)
+        (message,) = request.input
+        assert isinstance(message, InputMessage)
+        images = [
+            ImageRef(f"input[0].content[{index}]", part.image_url)
+            for index, part in enumerate(message.content)
+            if isinstance(part, InputImage)
+        ]
+        return replace(super().render(request), images=images)
+
+
 def model(prompt_tokens: int = 5, **changes: Any) -> ServedModel:
     values: dict[str, Any] = {
         "name": "letters",
@@ -85,6 +109,12 @@ def model(prompt_tokens: int = 5, **changes: Any) -> ServedModel:
     return ServedModel(**{**values, **changes})
 
 
+def image_model(max_images: int = 2) -> ServedModel:
+    """A model behind the vLLM contract that takes images."""
+    inputs = frozenset({"text_input", "sampling_parameters", "image"})
+    return model(renderer=ImageRenderer(5), contract=Vllm(inputs, batched=False, max_images=max_images))
+
+
 def exchange(served: ServedModel | None = None, surface: Surface = SURFACES["node"]) -> Exchange:
     return Exchange(surface, ModelCatalog([served or model()]), node="n1", entropy=bytes(range(18)), keep_alive=3.0)
 
@@ -94,6 +124,12 @@ def request(head_at: float = 100.0, **body: Any) -> RequestComplete:
     whole = {"model": "letters", "input": "hi", **body}
     encoded = json.dumps(whole).encode()
     return RequestComplete(headers, encoded, len(encoded), head_at, 1_800_000_000.5)
+
+
+def image_request(*urls: str) -> RequestComplete:
+    """A request with an image for each of ``urls``."""
+    content = [{"type": "input_image", "image_url": url} for url in urls]
+    return request(input=[{"role": "user", "content": content}])
 
 
 def response(ids: Iterable[int], final: bool = False) -> bytes:

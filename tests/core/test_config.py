@@ -49,6 +49,8 @@ def test_relative_paths_are_relative_to_the_file(tmp_path: Path) -> None:
         ({"models": [{**MODEL, "late_system": "drop"}]}, "models[0].late_system: Input should be 'user' or 'leading'"),
         ({"log_level": "trace"}, "log_level: Input should be 'info' or 'debug'"),
         ({"surfaces": {"node": {"failed_event": "perhaps"}}}, "surfaces.node.failed_event: Input should be a valid"),
+        ({"images": {"max_pixels": 0}}, "images.max_pixels: Input should be greater than or equal to 1"),
+        ({"images": {"ports": []}}, "images.ports: Tuple should have at least 1 item"),
         ({"sockets": "/" + "x" * 100}, "sockets: a directory for Unix sockets has at most 90 characters"),
     ],
 )

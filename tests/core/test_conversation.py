@@ -137,7 +137,7 @@ def test_images_of_an_output_are_user_content_after_the_tool_turns() -> None:
 def test_an_image_keeps_its_place_between_texts() -> None:
     parts = [{"type": "input_text", "text": text} for text in "ab"] + [IMAGE, {"type": "input_text", "text": "c"}]
     content = turns(TOOLS, {"role": "user", "content": parts})[0]["content"]
-    assert [part.get("text") or part["image"].image_url for part in content] == ["a\nb", IMAGE["image_url"], "c"]
+    assert [part.get("text") or part["image"].url for part in content] == ["a\nb", IMAGE["image_url"], "c"]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ LAYERS = (
     {"server", "supervisor"},
     {"extproc", "identity"},
     {"exchange"},
-    {"surfaces", "prompts", "output", "triton", "admission", "conformance"},
+    {"surfaces", "prompts", "output", "triton", "admission", "egress", "conformance"},
+    {"images"},
     {"responses"},
 )
 DEPTH = {room: depth for depth, layer in enumerate(LAYERS) for room in layer}
@@ -77,6 +78,8 @@ def test_imports_run_down(path: Path) -> None:
         ("output", "exchange", False),
         ("output", "prompts", False),
         ("responses", "triton", False),
+        ("triton", "images", True),
+        ("images", "egress", False),
         ("conformance", "responses", True),
         ("conformance", "surfaces", False),
         ("server", "config", True),

@@ -1,8 +1,9 @@
 """The ext_proc session over an in-memory stream: the order of messages that Envoy needs, on both wires."""
 
 import asyncio
+import base64
 import json
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
@@ -17,8 +18,12 @@ from envoy.service.ext_proc.v3.external_processor_pb2 import (
     ProcessingResponse,
 )
 
+from sidecar.egress.budget import ByteBudget
+from sidecar.egress.loader import ImageLoader
 from sidecar.exchange.exchange import Exchange
 from sidecar.extproc.session import Session
+from sidecar.images.image import Image, ImageRef
+from sidecar.images.limits import ImageLimits
 from sidecar.responses.errors import ApiError
 from sidecar.triton.frames import frame
 from tests.core import kit
@@ -101,9 +106,9 @@ def chunk(data: bytes) -> bytes:
 class Run:
     """One session under test."""
 
-    def __init__(self, wire: str, exchange: Exchange, executor: ThreadPoolExecutor) -> None:
+    def __init__(self, wire: str, exchange: Exchange, executor: ThreadPoolExecutor, images: ImageLoader) -> None:
         self.stream, self.clock, self.exchange = Stream(), Clock(), exchange
-        self.session = Session(self.stream, exchange, wire=wire, clock=self.clock, prepare=executor)
+        self.session = Session(self.stream, exchange, wire=wire, clock=self.clock, prepare=executor, images=images)
         self.task = asyncio.create_task(self.session.run())
 
     async def call(self, *messages: ProcessingRequest) -> list[ProcessingResponse]:
@@ -131,8 +136,9 @@ async def _runs() -> AsyncIterator[Start]:
     runs: list[Run] = []
     with ThreadPoolExecutor(1) as executor:
 
-        def begin(wire: str = "tunnel", exchange: Exchange | None = None) -> Run:
-            runs.append(Run(wire, exchange or kit.exchange(), executor))
+        def begin(wire: str = "tunnel", exchange: Exchange | None = None, images: ImageLoader | None = None) -> Run:
+            loader = images or ImageLoader(ImageLimits(), executor)
+            runs.append(Run(wire, exchange or kit.exchange(), executor, loader))
             return runs[-1]
 
         yield begin
@@ -144,6 +150,10 @@ async def _runs() -> AsyncIterator[Start]:
 def streamed(message: ProcessingResponse) -> tuple[bytes, bool]:
     response = message.response_body.response.body_mutation.streamed_response
     return response.body, response.end_of_stream
+
+
+def streamed_request(message: ProcessingResponse) -> bytes:
+    return message.request_body.response.body_mutation.streamed_response.body
 
 
 def set_headers(message: ProcessingResponse) -> dict[str, str]:
@@ -381,3 +391,58 @@ async def test_an_answer_that_envoy_made_itself_passes_unchanged(start: Start) -
     head, *bodies = await run.finished()
     assert not head.response_headers.response.header_mutation.set_headers
     assert [streamed(body) for body in bodies] == [(b"too", False), (b"big", True)]
+
+
+async def test_images_are_loaded_before_the_call(start: Start) -> None:
+    run = start(exchange=kit.exchange(kit.image_model()))
+    url = "data:image/png;base64," + base64.b64encode(kit.PNG).decode()
+    _, body = await run.call(request_head(), request_body(kit.image_request(url).body))
+    assert base64.b64encode(kit.PNG) in streamed_request(body)
+
+
+async def test_an_image_that_cannot_be_had_is_a_plain_error(start: Start) -> None:
+    run = start(exchange=kit.exchange(kit.image_model()))
+    run.stream.send(request_head(), request_body(kit.image_request("https://127.0.0.1/cat.png").body))
+    (refusal,) = await run.finished()
+    assert refusal.immediate_response.status.code == 403
+    error = json.loads(refusal.immediate_response.body)["error"]
+    assert (error["code"], error["param"]) == ("egress_denied", "input[0].content[0]")
+
+
+class Waiting(ImageLoader):
+    """A loader that never gets its images."""
+
+    def __init__(self) -> None:
+        self.asked, self.given_up, self.released = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def load(self, refs: Sequence[ImageRef], budget: ByteBudget) -> list[Image]:
+        self.asked.set()
+        try:
+            await self.released.wait()
+        except asyncio.CancelledError:
+            self.given_up.set()
+            raise
+        return []
+
+
+async def test_a_client_that_leaves_ends_the_fetch_of_its_images(start: Start) -> None:
+    images = Waiting()
+    run = start(exchange=kit.exchange(kit.image_model()), images=images)
+    run.stream.send(request_head(), request_body(kit.image_request("https://example.com/cat.png").body))
+    await images.asked.wait()
+    run.task.cancel()
+    await asyncio.wait_for(images.given_up.wait(), 5)
+    with pytest.raises(asyncio.CancelledError):
+        await run.task
+    assert run.exchange.report().outcome == "client_gone"
+
+
+async def test_an_abort_does_not_wait_for_images(start: Start) -> None:
+    images = Waiting()
+    run = start(exchange=kit.exchange(kit.image_model()), images=images)
+    run.stream.send(request_head(), request_body(kit.image_request("https://example.com/cat.png").body))
+    await images.asked.wait()
+    await run.session.abort(ApiError("node_unavailable", "restarting"))
+    assert (await run.stream.take()).immediate_response.status.code == 503
+    images.released.set()
+    assert await run.finished() == []

@@ -8,6 +8,11 @@ from typing import Literal, NamedTuple, Protocol
 
 from tritonclient.grpc import model_config_pb2, service_pb2
 
+from sidecar.images.image import Image
+
+UNBOUNDED = 2**31 - 1
+"""A ``max_images`` that leaves the number to other limits."""
+
 FinishReason = Literal["stop", "length"]
 
 
@@ -54,7 +59,8 @@ class Generation:
     context. ``temperature`` is 0–2, ``top_p`` in (0, 1]. ``seed`` is an unsigned 64-bit integer: TensorRT-LLM's own
     default is the same for every request. ``end_ids`` are the tokenizer's end-of-turn ids, the first of them the chief
     one. ``stop`` are texts that end the answer; whoever reads the answer looks for them too. Only a contract that
-    ``guides`` may be given a ``guide``.
+    ``guides`` may be given a ``guide``. ``images`` are in the order of their places in the prompt, and no more than the
+    contract's ``max_images``.
     """
 
     request_id: str
@@ -67,6 +73,7 @@ class Generation:
     end_ids: tuple[int, ...]
     stop: tuple[str, ...] = ()
     guide: Guide | None = None
+    images: Sequence[Image] = ()
 
 
 class Decoder(Protocol):
@@ -110,6 +117,10 @@ class Contract(Protocol):
     @property
     def guides(self) -> bool:
         """Whether the model has guided decoding."""
+
+    @property
+    def max_images(self) -> int:
+        """How many images one request may hold; 0 where the model has no input for them."""
 
     @property
     def remedy(self) -> str:

@@ -14,10 +14,12 @@ from tritonclient.grpc import model_config_pb2, service_pb2
 
 from sidecar.triton.contracts.contract import Generation, Vocabulary
 from sidecar.triton.contracts.guides import GUIDE_TYPE, add_guide
+from sidecar.triton.contracts.images import jpeg_data_url, max_images
 from sidecar.triton.contracts.tensors import InferRequest, names, parameter, tokens_per_block
 from sidecar.triton.contracts.text import TEXT_OUTPUT, TextDecoder
 
 _REQUIRED_INPUTS = {"text_input", "max_tokens"}
+_IMAGES = "image_url_input"
 _REMEDY = (
     "set accumulate_tokens to true in the configuration of tensorrt_llm_bls and serve that model, "
     "or serve the model tensorrt_llm itself"
@@ -35,6 +37,7 @@ def recognise(metadata: service_pb2.ModelMetadataResponse, config: model_config_
         accumulates=parameter(config, "accumulate_tokens").lower() in {"true", "1"},
         tokens_per_block=tokens_per_block(config),
         guides=GUIDE_TYPE in inputs,
+        max_images=max_images(metadata, _IMAGES),
     )
 
 
@@ -50,6 +53,7 @@ class Ensemble:
     accumulates: bool
     tokens_per_block: int
     guides: bool = False
+    max_images: int = 0
     name: str = "ensemble"
     speaks_text: bool = True
 
@@ -76,6 +80,7 @@ class Ensemble:
             request.int32("pad_id", generation.end_ids[0])
         # A running generation cannot be cancelled here, so the runtime must know where to stop.
         request.texts("stop_words", *generation.stop)
+        request.texts(_IMAGES, *map(jpeg_data_url, generation.images))
         add_guide(request, generation.guide)
         if self.tokens_per_block:
             request.flag("return_perf_metrics")

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from tritonclient.grpc import model_config_pb2, service_pb2
 
 from sidecar.triton.contracts.contract import Generation, Vocabulary
+from sidecar.triton.contracts.images import data_url, max_images
 from sidecar.triton.contracts.tensors import InferRequest, names, tokens_per_block
 from sidecar.triton.contracts.text import TEXT_OUTPUT, TextDecoder
 
+_IMAGES = "image_url"
 _SAMPLING = "sampling_param_"
 
 
@@ -22,7 +24,12 @@ def recognise(metadata: service_pb2.ModelMetadataResponse, config: model_config_
     inputs, outputs = names(metadata)
     if not (any(name.startswith(_SAMPLING) for name in inputs) and TEXT_OUTPUT in outputs):
         return None
-    return LlmApi(inputs=inputs, batched=config.max_batch_size > 0, tokens_per_block=tokens_per_block(config))
+    return LlmApi(
+        inputs=inputs,
+        batched=config.max_batch_size > 0,
+        tokens_per_block=tokens_per_block(config),
+        max_images=max_images(metadata, _IMAGES),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +40,7 @@ class LlmApi:
     batched: bool
     tokens_per_block: int
     guides: bool = False
+    max_images: int = 0
     name: str = "llm_api"
     speaks_text: bool = True
     remedy: str = ""
@@ -50,6 +58,7 @@ class LlmApi:
         else:
             request.fp32(f"{_SAMPLING}temperature", generation.temperature)
             request.fp32(f"{_SAMPLING}top_p", generation.top_p)
+        request.texts(_IMAGES, *map(data_url, generation.images))
         # No stop strings: the model hands them on as an array of bytes. The reader cuts at them and cancels.
         if self.tokens_per_block:
             request.flag(f"{_SAMPLING}return_perf_metrics")

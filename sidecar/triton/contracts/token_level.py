@@ -50,6 +50,7 @@ class TokenLevel:
     batched: bool
     tokens_per_block: int
     guides: bool = False
+    max_images: int = 0
     name: str = "token_level"
     speaks_text: bool = False
     remedy: str = ""

@@ -13,10 +13,12 @@ from typing import Any
 from tritonclient.grpc import model_config_pb2, service_pb2
 
 from sidecar.triton.contracts.contract import Generation, Guide, Vocabulary
+from sidecar.triton.contracts.images import max_images, plain_base64
 from sidecar.triton.contracts.tensors import InferRequest, names, parameter
 from sidecar.triton.contracts.text import TEXT_OUTPUT, TextDecoder
 
 _REQUIRED_INPUTS = {"text_input", "sampling_parameters"}
+_IMAGES = "image"
 _GUIDE_PARAMETER = "structured_outputs"
 _INT63 = 2**63 - 1
 
@@ -30,6 +32,7 @@ def recognise(metadata: service_pb2.ModelMetadataResponse, config: model_config_
         inputs=inputs,
         batched=config.max_batch_size > 0,
         guide_parameter=parameter(config, "guide_parameter") or _GUIDE_PARAMETER,
+        max_images=max_images(metadata, _IMAGES),
     )
 
 
@@ -45,6 +48,7 @@ class Vllm:
     batched: bool
     guide_parameter: str = _GUIDE_PARAMETER
     guides: bool = True
+    max_images: int = 0
     name: str = "vllm"
     speaks_text: bool = True
     remedy: str = ""
@@ -53,6 +57,7 @@ class Vllm:
         """The serialized ``ModelInferRequest``; optional inputs are sent only where the model has them."""
         request = InferRequest(model, generation, self.inputs, self.batched)
         request.texts("text_input", generation.prompt_text)
+        request.texts(_IMAGES, *map(plain_base64, generation.images))
         # Without this one object the backend takes the request's parameters, where a list or the id would break it.
         request.texts("sampling_parameters", json.dumps(self._sampling(generation)))
         request.flag("stream", "exclude_input_in_output")

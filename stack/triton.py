@@ -72,7 +72,7 @@ def install(venv: Path, progress: Callable[[str], None]) -> None:
             "The Triton packages could not be installed",
         )
         stamp.write_text(digest)
-    _ensure_libpython(_Installation.of(venv), progress)
+    _ensure_libraries(_Installation.of(venv), progress)
 
 
 def build_tokenizer(venv: Path, directory: Path) -> None:
@@ -218,9 +218,10 @@ class _Installation:
         return f"{self.site_packages / 'nvidia_pytriton.libs'}{os.pathsep}{self.python_libraries}"
 
     def missing_libraries(self) -> list[str]:
-        """The shared libraries that the stub needs and the system does not have."""
+        """The shared libraries that the stub or the CPU model's engine needs and the system does not have."""
+        engine = next(self.site_packages.glob("xllamacpp/*.so"))
         listing = subprocess.run(
-            ["ldd", self.stub],
+            ["ldd", self.stub, engine],
             env={**os.environ, "LD_LIBRARY_PATH": self.library_path()},
             capture_output=True,
             text=True,
@@ -282,14 +283,20 @@ def _interpreter(unpacked: Path, progress: Callable[[str], None]) -> Path:
         ) from error
 
 
-def _ensure_libpython(installation: _Installation, progress: Callable[[str], None]) -> None:
-    """Install the Python library that the stub links to, where the interpreter and the system do not have it."""
-    if not installation.missing_libraries():
+def _ensure_libraries(installation: _Installation, progress: Callable[[str], None]) -> None:
+    """Install the shared libraries of other packages than Triton's, where the system does not have them."""
+    if not (missing := installation.missing_libraries()):
         return
-    package = f"libpython{installation.python_version}"
+    packages = sorted({_debian_package(library) for library in missing})
     if os.geteuid() == 0 and shutil.which("apt-get"):
-        progress(f"Triton: installing the system package {package}")
-        for arguments in (["update"], ["install", "--yes", "--no-install-recommends", package]):
+        progress(f"Triton: installing the system's {' and '.join(packages)}")
+        for arguments in (["update"], ["install", "--yes", "--no-install-recommends", *packages]):
             subprocess.run(["apt-get", "--quiet", *arguments], capture_output=True, check=False)
     if missing := installation.missing_libraries():
-        raise StackError(f"Triton's Python backend needs {missing[0]}; install the system package {package}.")
+        raise StackError(f"Triton needs {' and '.join(missing)}; on Debian: sudo apt-get install {' '.join(packages)}")
+
+
+def _debian_package(library: str) -> str:
+    """The Debian package of a library: libgomp.so.1 is in libgomp1, but libpython3.11.so.1.0 in libpython3.11."""
+    name, _, version = library.partition(".so.")
+    return name if name.startswith("libpython") else name + version

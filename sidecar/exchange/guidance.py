@@ -22,7 +22,7 @@ from sidecar.output.guides import (
 )
 from sidecar.responses.errors import ApiError
 from sidecar.responses.request import ResponsesRequest
-from sidecar.triton.contracts.contract import Contract, Guide
+from sidecar.triton.contracts.contract import Contract
 
 Unguided = Literal["refuse", "prompt"]
 """What becomes of a demand on a model without guided decoding."""
@@ -32,12 +32,13 @@ Unguided = Literal["refuse", "prompt"]
 class Guidance:
     """How an answer is kept to its form.
 
-    ``functions`` are those that may be called, with their parameters' schemas. ``guide`` is for the runtime; ``demand``
-    is what the model is told in words instead. ``text_schema`` is what visible text is checked against.
+    ``functions`` are those that may be called, with their parameters' schemas. ``guide`` is the JSON Schema for the
+    runtime; ``demand`` is what the model is told in words instead. ``text_schema`` is what visible text is checked
+    against.
     """
 
     functions: Mapping[str, Mapping[str, Any]]
-    guide: Guide | None = None
+    guide: str | None = None
     demand: str | None = None
     text_schema: Schema | None = None
 
@@ -76,7 +77,7 @@ def _demand(
 ) -> Guidance:
     text_schema = None if functions else schema
     if contract.guides:
-        return Guidance(functions, guide=Guide("json_schema", guide_document(schema)), text_schema=text_schema)
+        return Guidance(functions, guide=guide_document(schema), text_schema=text_schema)
     if unguided == "refuse":
         message = f"{param} cannot be kept to on this model: its runtime has no guided decoding."
         raise ApiError("unsupported_parameter", message, param)

@@ -11,7 +11,6 @@ import pytest
 
 from sidecar.prompts.tokenizer import Tokenizer
 from sidecar.responses.errors import ApiError
-from sidecar.triton.contracts.contract import Guide
 from stack.local import SCRIPTED_BY_CONTRACT, SMOLLM2_BY_CONTRACT
 from stack.paths import TOKENIZER, TRITON_VENV
 from stack.triton import Triton
@@ -211,14 +210,7 @@ async def test_a_repeated_prompt_is_served_from_the_cache(smollm2: Speaker) -> N
 
 @pytest.mark.parametrize("smollm2", GUIDING_CONTRACTS, indirect=True)
 async def test_a_guided_answer_fits_its_schema(smollm2: Speaker) -> None:
-    guide = Guide("json_schema", json.dumps(SCHEMA))
+    guide = json.dumps(SCHEMA)
     value = json.loads((await smollm2.ask(chat("Name a city."), guide=guide)).text)
     assert set(value) == {"city", "big"}
     assert (value["city"] in {"Paris", "Rome"}, type(value["big"])) == (True, bool)
-
-
-@pytest.mark.parametrize("smollm2", GUIDING_CONTRACTS, indirect=True)
-async def test_a_guide_without_a_schema_gives_json(smollm2: Speaker) -> None:
-    assert smollm2.contract.guides
-    answer = await smollm2.ask(chat("Say hello."), guide=Guide("json"), temperature=0.0)
-    assert isinstance(json.loads(answer.text), str)

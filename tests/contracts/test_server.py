@@ -63,12 +63,25 @@ def test_a_package_that_cannot_be_had_is_one_sentence(tmp_path: Path, monkeypatc
         triton.install(tmp_path / "venv", lambda step: None)
 
 
+@pytest.mark.parametrize(
+    ("apt_get", "reason"),
+    [
+        (None, "this system has no apt"),
+        (
+            'case "$*" in *download*) echo "E: Unable to locate package" >&2; exit 100; esac',
+            "E: Unable to locate package",
+        ),
+    ],
+)
 def test_a_python_that_the_backend_does_not_know_is_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, apt_get: str | None, reason: str
 ) -> None:
     monkeypatch.setattr(triton, "_PYTHONS", ((2, 7),))
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(StackError, match=r"needs Python 3\.11 or 3\.12"):
+    if apt_get:
+        (tmp_path / "apt-get").write_text(f"#!/bin/sh\n{apt_get}\n")
+        (tmp_path / "apt-get").chmod(0o755)
+    with pytest.raises(StackError, match=rf"needs Python 3\.11 or 3\.12; .*{reason}"):
         triton.install(tmp_path / "venv", lambda step: None)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.triton.contracts.contract import Guide, Piece
+from sidecar.triton.contracts.contract import Piece
 from sidecar.triton.contracts.ensemble import Ensemble, recognise
 from sidecar.triton.contracts.text import TextDecoder
 from tests.core.text_contracts import Words, config, generation, metadata, names, read, response, sent, shapes
@@ -71,7 +71,7 @@ def test_inputs_have_a_batch_dimension_where_the_model_has_one() -> None:
 
 
 def test_a_guide_is_sent_by_type() -> None:
-    request = sent(contract(), generation(guide=Guide("json_schema", "{}")))
+    request = sent(contract(), generation(guide="{}"))
     assert (request["guided_decoding_guide_type"], request["guided_decoding_guide"]) == ("json_schema", "{}")
 
 

@@ -11,7 +11,6 @@ from sidecar.exchange.guidance import plan_guidance
 from sidecar.output.guides import call_schema, demanded_tools, fits, guide_document
 from sidecar.responses.errors import ApiError
 from sidecar.responses.request import ResponsesRequest
-from sidecar.triton.contracts.contract import Guide
 from sidecar.triton.contracts.token_level import TokenLevel
 
 GUIDING = TokenLevel(frozenset(), batched=True, tokens_per_block=0, guides=True)
@@ -54,7 +53,7 @@ def test_definitions_may_stand_in_any_order() -> None:
     for schema in (REFERRING, reordered):
         guidance = plan_guidance(request(text=json_schema(schema)), GUIDING, "refuse")
         assert guidance.guide is not None
-        assert json.loads(guidance.guide.schema or "") == schema
+        assert json.loads(guidance.guide) == schema
 
 
 @pytest.mark.parametrize(
@@ -112,7 +111,7 @@ def test_json_beside_tools_that_are_switched_off_is_guided() -> None:
 
 def test_json_object_is_guided_to_an_object() -> None:
     guidance = plan_guidance(request(text={"format": {"type": "json_object"}}), GUIDING, "refuse")
-    assert guidance.guide == Guide("json_schema", '{"type": "object"}')
+    assert guidance.guide == '{"type": "object"}'
 
 
 @pytest.mark.parametrize(

@@ -67,14 +67,14 @@ def test_values_of_python_become_json(value: Any, positions: list[int]) -> None:
     assert json.loads(passed) == value
 
 
-@given(text=st.text('{}[]",:\\u0019eE+-.truefalsn \n', max_size=20), positions=cuts)
+@given(text=st.text('{}[]",:\\u0019eE+-.truefalsn \n', max_size=20).map(str.lstrip), positions=cuts)
 def test_what_is_taken_for_json_is_json(text: str, positions: list[int]) -> None:
     whole, passed, left = scan(JsonScanner, split_at(text, positions))
     if whole:
         json.loads(passed)
     else:
         with pytest.raises(ValueError):
-            json.JSONDecoder(strict=False).raw_decode(text)
+            json.loads(text, strict=False)
     assert (whole, passed, left) == scan(JsonScanner, [text])
 
 

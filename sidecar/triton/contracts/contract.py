@@ -44,14 +44,6 @@ class Vocabulary(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Guide:
-    """What the answer must be: JSON of any kind, or JSON that fits ``schema`` (itself a JSON document)."""
-
-    kind: Literal["json", "json_schema"]
-    schema: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Generation:
     """One generation, in terms that every contract knows.
 
@@ -59,8 +51,8 @@ class Generation:
     context. ``temperature`` is 0–2, ``top_p`` in (0, 1]. ``seed`` is an unsigned 64-bit integer: TensorRT-LLM's own
     default is the same for every request. ``end_ids`` are the tokenizer's end-of-turn ids, the first of them the chief
     one. ``stop`` are texts that end the answer; whoever reads the answer looks for them too. Only a contract that
-    ``guides`` may be given a ``guide``. ``images`` are in the order of their places in the prompt, and no more than the
-    contract's ``max_images``.
+    ``guides`` may be given a ``guide``: the JSON Schema that the answer must fit, as a document. ``images`` are in the
+    order of their places in the prompt, and no more than the contract's ``max_images``.
     """
 
     request_id: str
@@ -72,7 +64,7 @@ class Generation:
     seed: int
     end_ids: tuple[int, ...]
     stop: tuple[str, ...] = ()
-    guide: Guide | None = None
+    guide: str | None = None
     images: Sequence[Image] = ()
 
 

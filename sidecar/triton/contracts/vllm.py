@@ -12,7 +12,7 @@ from typing import Any
 
 from tritonclient.grpc import model_config_pb2, service_pb2
 
-from sidecar.triton.contracts.contract import Generation, Guide, Vocabulary
+from sidecar.triton.contracts.contract import Generation, Vocabulary
 from sidecar.triton.contracts.images import max_images, plain_base64
 from sidecar.triton.contracts.tensors import InferRequest, names, parameter
 from sidecar.triton.contracts.text import TEXT_OUTPUT, TextDecoder
@@ -86,6 +86,6 @@ class Vllm:
         return sampling
 
 
-def _guide_text(guide: Guide) -> str:
+def _guide_text(guide: str) -> str:
     """The guide as the backend takes it: a JSON document inside the JSON document."""
-    return json.dumps({"json_object": True} if guide.schema is None else {"json": json.loads(guide.schema)})
+    return json.dumps({"json": json.loads(guide)})

@@ -43,6 +43,13 @@ class LimitsConfig(_Section):
     max_images: Annotated[int, Field(ge=0)] = 32
 
 
+class ReasoningMarkers(_Section):
+    """The texts that stand before and after a model's reasoning."""
+
+    begin: Annotated[str, Field(min_length=1, max_length=256)]
+    end: Annotated[str, Field(min_length=1, max_length=256)]
+
+
 class ModelConfig(_Section):
     """One served model.
 
@@ -62,7 +69,7 @@ class ModelConfig(_Section):
     context_length: Annotated[int, Field(ge=2, le=2**31 - 1)]
     stop: tuple[Annotated[str, Field(min_length=1, max_length=256)], ...] = ()
     late_system: Literal["user", "leading"] = "user"
-    reasoning_format: str = "auto"
+    reasoning_format: str | ReasoningMarkers = "auto"
     tool_format: str = "auto"
     unguided: Literal["refuse", "prompt"] = "refuse"
     limits: LimitsConfig = LimitsConfig()

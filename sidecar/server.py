@@ -17,11 +17,12 @@ import uvloop
 from envoy.service.ext_proc.v3.external_processor_pb2_grpc import add_ExternalProcessorServicer_to_server
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from sidecar.config import Config, ModelConfig
+from sidecar.config import Config, ModelConfig, ReasoningMarkers
 from sidecar.egress.loader import ImageLoader
 from sidecar.exchange.models import ModelCatalog, ServedModel
 from sidecar.extproc.service import ExtProcService, Sessions
 from sidecar.images.limits import ImageLimits
+from sidecar.output.reasoning import ReasoningFormat
 from sidecar.output.style import choose_style
 from sidecar.prompts.renderer import PromptRenderer
 from sidecar.prompts.tokenizer import Tokenizer, read_template
@@ -49,7 +50,9 @@ def load_model(config: ModelConfig) -> ServedModel:
         OSError, ValueError: the tokenizer or its template cannot be loaded.
     """
     template = read_template(config.tokenizer) or ""
-    style = choose_style(template, reasoning=config.reasoning_format, calls=config.tool_format)
+    named = config.reasoning_format
+    reasoning = ReasoningFormat(named.begin, named.end) if isinstance(named, ReasoningMarkers) else named
+    style = choose_style(template, reasoning=reasoning, calls=config.tool_format)
     tokenizer = Tokenizer.load(config.tokenizer, style.markers)
     return ServedModel(
         name=config.name,

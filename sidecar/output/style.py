@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from sidecar.output.formats import FORMATS, Format, detect_format
 from sidecar.output.formats.forced import ForcedParser
 from sidecar.output.reasoning import REASONING, ReasoningFormat, ReasoningParser, detect_reasoning
 from sidecar.output.segments import Parser, PlainText
+
+T = TypeVar("T")
 
 AUTO = "auto"
 NONE = "none"
@@ -46,22 +48,26 @@ def guided_parser(functions: Mapping[str, Mapping[str, Any]]) -> Parser:
     return ForcedParser(functions) if functions else PlainText()
 
 
-def choose_style(template: str, *, reasoning: str, calls: str) -> Style:
+def choose_style(template: str, *, reasoning: str | ReasoningFormat, calls: str) -> Style:
     """The style that the settings name, or what the chat template's source shows where they say ``auto``.
 
-    A template that knows no tools gets them described in the Hermes format, so its answers are read in that.
+    ``reasoning`` may also be markers of the model's own. A template that knows no tools gets them described in the
+    Hermes format, so its answers are read in that.
 
     Raises:
         ValueError: a setting names no known format.
     """
-    if reasoning == AUTO:
-        reasoning = detect_reasoning(template) or NONE
     if calls == AUTO:
         calls = detect_format(template) or "hermes"
-    for name, known, what in ((reasoning, REASONING, "reasoning"), (calls, FORMATS, "tool")):
-        if name != NONE and name not in known:
-            raise ValueError(f"unknown {what} format {name}; known are {', '.join(known)}")
-    call_format = FORMATS.get(calls)
+    call_format = _named(calls, FORMATS, "tool")
+    if reasoning == AUTO:
+        reasoning = detect_reasoning(template) or NONE
+    reasoning_format = _named(reasoning, REASONING, "reasoning") if isinstance(reasoning, str) else reasoning
     # A format that frames all has its own place for reasoning.
-    split_reasoning = None if call_format and call_format.frames_all else REASONING.get(reasoning)
-    return Style(split_reasoning, call_format)
+    return Style(None if call_format and call_format.frames_all else reasoning_format, call_format)
+
+
+def _named(name: str, known: Mapping[str, T], what: str) -> T | None:
+    if name != NONE and name not in known:
+        raise ValueError(f"unknown {what} format {name}; known are {', '.join(known)}")
+    return known.get(name)

@@ -39,6 +39,10 @@ def test_relative_paths_are_relative_to_the_file(tmp_path: Path) -> None:
         ({"models": [{**MODEL, "context_length": "x"}]}, "models[0].context_length: Input should be a valid integer"),
         ({"models": [{**MODEL, "triton_model": "a b"}]}, "models[0].triton_model: String should match pattern"),
         ({"models": [{**MODEL, "limits": {"max_items": 0}}]}, "models[0].limits.max_items: Input should be greater"),
+        (
+            {"models": [{**MODEL, "reasoning_format": {"begin": "x"}}]},
+            "models[0].reasoning_format.ReasoningMarkers.end",
+        ),
         ({"models": [MODEL, MODEL]}, "m is the name or alias of more than one model"),
         (
             {"models": [MODEL, {**MODEL, "name": "n", "aliases": ["m"]}]},

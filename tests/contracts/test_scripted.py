@@ -160,7 +160,8 @@ async def test_a_crash_ends_the_process_and_leaves_the_stream_hanging(
     start_scripted: Callable[[], Triton], prompt: Play
 ) -> None:
     async with TritonClient(start_scripted().grpc_port) as client:
-        stream = client.stream("scripted", prompt("a", {"crash": True}), 100)
+        # What a process has said just before it dies may be lost with it.
+        stream = client.stream("scripted", prompt("a", {"sleep": 0.5}, {"crash": True}), 100)
         assert (await stream.first()).ids
         # Triton tells the next request only: nothing comes on the stream itself.
         rest = asyncio.create_task(stream.first())

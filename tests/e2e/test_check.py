@@ -29,8 +29,8 @@ def changed(stack: LocalStack, directory: Path, **model: Any) -> Path:
     return path
 
 
-def test_a_running_stack_passes_every_check(stack: LocalStack) -> None:
-    result = check(stack.sidecar.config, "--envoy-config", str(stack.run_dir / "envoy.yaml"))
+def test_a_running_stack_passes_every_check(stack: LocalStack, tmp_path: Path) -> None:
+    result = check(changed(stack, tmp_path), "--envoy-config", str(stack.run_dir / "envoy.yaml"))
     assert result.exit_code == 0, result.output
     assert "FAIL" not in result.output
     assert "contract token_level" in result.output

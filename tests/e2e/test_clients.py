@@ -92,7 +92,9 @@ def test_openai_node_creates_and_streams(stack: LocalStack) -> None:
     seen = json.loads(done.stdout)
     assert seen["whole"]["text"]
     assert seen["whole"]["text"] == seen["raw"]["text"] == seen["final"]["text"]
-    assert seen["whole"]["usage"] == seen["final"]["usage"]
+    # The second answer finds its prompt in the model's cache, so only the counts are the same.
+    for count in ("input_tokens", "output_tokens", "total_tokens"):
+        assert seen["whole"]["usage"][count] == seen["final"]["usage"][count]
     assert (seen["raw"]["types"][0], seen["raw"]["types"][-1]) in {
         ("response.created", "response.completed"),
         ("response.created", "response.incomplete"),

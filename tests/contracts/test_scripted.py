@@ -156,17 +156,17 @@ async def test_the_diary_tells_how_a_request_was_made(
     assert started["time"] <= finished["time"]
 
 
-async def test_a_crash_ends_the_process_and_leaves_the_stream_hanging(
+async def test_a_crash_ends_the_process_and_never_a_stream_well(
     start_scripted: Callable[[], Triton], prompt: Play
 ) -> None:
     async with TritonClient(start_scripted().grpc_port) as client:
         # What a process has said just before it dies may be lost with it.
         stream = client.stream("scripted", prompt("a", {"sleep": 0.5}, {"crash": True}), 100)
         assert (await stream.first()).ids
-        # Triton tells the next request only: nothing comes on the stream itself.
+        # Triton tells the next request; the stream itself may be told then, or hang for ever.
         rest = asyncio.create_task(stream.first())
         answer = await client.answer("scripted", prompt("b"), 100)
         assert "is not healthy" in answer.error
-        assert not rest.done()
+        assert not rest.done() or "is not healthy" in rest.result().error
         stream.cancel()
         await asyncio.gather(rest, return_exceptions=True)

@@ -14,7 +14,6 @@ import json
 import os
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,11 +28,14 @@ from envoy.service.ext_proc.v3.external_processor_pb2 import (
 from bench import messages
 from bench.stamps import Stamps
 from sidecar.config import ModelConfig
+from sidecar.egress.loader import ImageLoader
 from sidecar.exchange.events import RequestComplete, UpstreamBytes, UpstreamEnd
 from sidecar.exchange.exchange import Exchange
 from sidecar.exchange.models import ModelCatalog
+from sidecar.extproc.preparation import preparation_threads
 from sidecar.extproc.service import SystemClock
 from sidecar.extproc.session import Session
+from sidecar.images.limits import ImageLimits
 from sidecar.server import load_model
 from sidecar.surfaces import SURFACES
 from sidecar.triton import discovery
@@ -144,8 +146,10 @@ def _session_seconds(catalog: ModelCatalog, responses: Sequence[bytes]) -> float
         *map(body_of, (*chunks, _chunk(b""))),
     ]
     stream, exchange = _Recorded(iter(recorded)), _exchange(catalog)
-    with ThreadPoolExecutor(max_workers=1) as prepare:
-        asyncio.run(Session(stream, exchange, wire="tunnel", clock=SystemClock(), prepare=prepare).run())
+    with preparation_threads() as prepare:
+        images = ImageLoader(ImageLimits(), prepare.short)
+        session = Session(stream, exchange, wire="tunnel", clock=SystemClock(), prepare=prepare, images=images)
+        asyncio.run(session.run())
     seconds = time.process_time() - stream.started
     assert exchange.report().usage.output_tokens == len(responses), exchange.report().outcome
     return seconds

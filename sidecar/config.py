@@ -6,7 +6,7 @@ Every key has one meaning here; a mistake is reported with the key's path and wh
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -16,6 +16,7 @@ _Address = Annotated[str, Field(pattern=r"^[^\s:]+:\d{1,5}$")]
 _ModelName = Annotated[str, Field(min_length=1, max_length=128)]
 _TritonName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
 
+_WORDS = {"extra_forbidden": "there is no such key", "model_type": "a mapping of keys is needed"}
 # sockaddr_un holds 107 characters, and the name of a worker's socket needs some of them.
 _MAX_SOCKETS_PATH = 90
 
@@ -144,7 +145,7 @@ def load(path: Path) -> Config:
         ConfigError: the file cannot be read, is not YAML, or a key is wrong.
     """
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        data = yaml.load(path.read_text(encoding="utf-8"), _UniqueKeyLoader)
         config = Config.model_validate(data)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read ({error})") from error
@@ -158,13 +159,28 @@ def load(path: Path) -> Config:
     return config
 
 
+class _UniqueKeyLoader(yaml.SafeLoader):
+    """A safe loader that takes no key twice; YAML's own takes the last silently."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        twice = next((key for index, key in enumerate(keys) if key in keys[:index]), None)
+        if twice is not None:
+            raise yaml.constructor.ConstructorError(None, None, f"the key {twice} stands twice", node.start_mark)
+        return super().construct_mapping(node, deep)
+
+
 def _resolve(config: Config, base: Path) -> Config:
     models = tuple(model.model_copy(update={"tokenizer": base / model.tokenizer}) for model in config.models)
     return config.model_copy(update={"sockets": base / config.sockets, "models": models})
 
 
 def _describe(error: ValidationError) -> list[str]:
-    return [f"{_path(fault['loc'])}: {fault['msg']}" for fault in error.errors()]
+    faults = error.errors()
+    # A list that lost its faulty members is reported as too short as well.
+    around = {fault["loc"][:depth] for fault in faults for depth in range(len(fault["loc"]))}
+    faults = [fault for fault in faults if fault["type"] != "too_short" or fault["loc"] not in around]
+    return [f"{_path(fault['loc'])}: {_WORDS.get(fault['type'], fault['msg'])}" for fault in faults]
 
 
 def _path(location: tuple[int | str, ...]) -> str:

@@ -20,6 +20,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from sidecar.config import Config, ModelConfig, ReasoningMarkers
 from sidecar.egress.loader import ImageLoader
 from sidecar.exchange.models import ModelCatalog, ServedModel
+from sidecar.extproc.preparation import preparation_threads
 from sidecar.extproc.service import ExtProcService, Sessions
 from sidecar.images.limits import ImageLimits
 from sidecar.output.reasoning import ReasoningFormat
@@ -83,7 +84,7 @@ async def _serve(config: Config, index: int) -> None:
     # Everything loaded so far lives as long as the worker: the garbage collector need not look at it again.
     gc.freeze()
     with (
-        ThreadPoolExecutor(max_workers=2, thread_name_prefix="prepare") as prepare,
+        preparation_threads() as prepare,
         # Apart, so that large images do not hold up the prompts of other requests.
         ThreadPoolExecutor(max_workers=2, thread_name_prefix="images") as decoders,
     ):

@@ -31,6 +31,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# How long Ctrl-C waits for answers under way.
+_DRAIN_SECONDS = 5
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 
@@ -114,6 +116,7 @@ def _start(port: int, wire: Wire, triton: str | None, workers: int) -> LocalStac
             workers=workers,
             api_key=_api_key(),
             triton_address=triton,
+            sidecar_settings={"drain": _DRAIN_SECONDS},
             progress=progress,
         )
         stack.start()

@@ -204,8 +204,8 @@ class LocalStack:
             time.sleep(0.2)
 
     def stop(self) -> None:
-        """End all parts and everything they started."""
-        for name in ("envoy", "sidecar"):
+        """End all parts and everything they started; the sidecar first, whose streams need the others to finish."""
+        for name in ("sidecar", "envoy"):
             if (part := getattr(self, name, None)) is not None:
                 part.process.stop()
         if self.triton is not None:

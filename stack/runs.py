@@ -69,7 +69,13 @@ class Run:
 
     def end(self, grace: float = 15) -> None:
         """SIGTERM to the leading processes, after ``grace`` seconds SIGKILL to all that is left; forgets the run."""
-        for pid in filter(_leads_a_group, self.processes()):
+        leading = list(filter(_leads_a_group, self.processes()))
+        # While the sidecar drains, its streams still need Envoy and Triton.
+        draining = list(filter(_is_sidecar, leading))
+        for pid in draining:
+            _signal(pid, signal.SIGTERM)
+        _wait_until(lambda: not any(map(_started, draining)), grace)
+        for pid in leading:
             _signal(pid, signal.SIGTERM)
         _wait_until(lambda: not self.processes(), grace)
         for pid in self.processes():
@@ -114,6 +120,14 @@ def _started(pid: int) -> int | None:
     except OSError:
         return None
     return None if fields[0] == "Z" else int(fields[19])
+
+
+def _is_sidecar(pid: int) -> bool:
+    try:
+        arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return any(argument.endswith(b"/responses-sidecar") for argument in arguments[:2])
 
 
 def _leads_a_group(pid: int) -> bool:

@@ -15,7 +15,7 @@ _ERRORS_HEAD = """\
 <!-- Made from sidecar/responses/errors.py by `responses-sidecar docs`. -->
 
 A request that fails is answered with an HTTP status and this body; all four members are always there, and `message`
-never quotes the request.
+quotes no more of the request than a short name: a key, a type, an id.
 
 ```json
 {"error": {"message": "…", "type": "invalid_request_error", "param": "input[0].content", "code": "invalid_request"}}

@@ -69,6 +69,7 @@ def make_plan(surface: Surface, catalog: ModelCatalog, event: RequestComplete, e
     prompt = model.renderer.render(
         request,
         now=datetime.fromtimestamp(event.unix_time, UTC),
+        context_length=model.context_length,
         guided=guidance.guide is not None,
         demand=guidance.demand,
     )

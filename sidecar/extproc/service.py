@@ -11,7 +11,6 @@ import logging
 import os
 import time
 from collections.abc import Mapping
-from concurrent.futures import Executor
 from typing import Any
 
 import grpc
@@ -22,6 +21,7 @@ from sidecar.egress.loader import ImageLoader
 from sidecar.exchange.exchange import Exchange
 from sidecar.exchange.models import ModelCatalog
 from sidecar.exchange.report import Report
+from sidecar.extproc.preparation import Preparation
 from sidecar.extproc.session import Session, Stream
 from sidecar.responses.errors import ApiError
 from sidecar.surfaces.surface import Surface
@@ -60,7 +60,7 @@ class Sessions:
         *,
         node: str,
         keep_alive: float,
-        prepare: Executor,
+        prepare: Preparation,
         images: ImageLoader,
     ) -> None:
         self._catalog = catalog

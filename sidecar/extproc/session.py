@@ -21,6 +21,7 @@ from sidecar.exchange.actions import Action, CallUpstream, FetchImages, Finish, 
 from sidecar.exchange.events import Abort, ClientGone, Event, ImagesFetched, RequestComplete, Tick
 from sidecar.exchange.exchange import Exchange
 from sidecar.extproc import messages
+from sidecar.extproc.preparation import Preparation
 from sidecar.extproc.wires import WIRES, Wire
 from sidecar.images.image import Image
 from sidecar.responses.errors import ApiError
@@ -62,7 +63,7 @@ class Session:
         *,
         wire: str,
         clock: Clock,
-        prepare: Executor,
+        prepare: Preparation,
         images: ImageLoader,
     ) -> None:
         self._stream = stream
@@ -137,14 +138,15 @@ class Session:
         return RequestComplete(headers, bytes(body), size, head_at, unix_time)
 
     async def _begin(self, request: RequestComplete) -> None:
-        for action in await self._handle_heavy(request):
+        executor = self._prepare.executor(request.body_bytes)
+        for action in await self._handle_heavy(request, executor):
             if isinstance(action, FetchImages):
-                await self._handle_heavy(await self._fetch(action))
+                await self._handle_heavy(await self._fetch(action), executor)
 
-    async def _handle_heavy(self, event: Event) -> list[Action]:
+    async def _handle_heavy(self, event: Event, executor: Executor) -> list[Action]:
         loop = asyncio.get_running_loop()
         async with self._lock:
-            actions = await loop.run_in_executor(self._prepare, self._exchange.handle, event)
+            actions = await loop.run_in_executor(executor, self._exchange.handle, event)
             await self._perform(actions)
         return actions
 

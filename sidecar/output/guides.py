@@ -20,6 +20,8 @@ from sidecar.responses.tools import FunctionTool, NamedFunction
 
 Schema = dict[str, Any]
 
+_REASON_LENGTH = 100
+
 ANY_OBJECT: Schema = {"type": "object"}
 
 # Keywords whose members are schemas by name: a member called «format» is no keyword there.
@@ -119,9 +121,10 @@ def _check_schema(schema: Schema, param: str) -> None:
 
 
 def _check_grammar(schema: Schema, param: str) -> None:
-    if LLMatcher.validate_grammar(LLMatcher.grammar_from_json_schema(guide_document(schema))):
-        message = "Decoding cannot be guided by this JSON Schema; it uses a keyword that is not supported."
-        raise ApiError("invalid_request", message, param)
+    fault = LLMatcher.validate_grammar(LLMatcher.grammar_from_json_schema(guide_document(schema)))
+    if fault:
+        reason = "".join(filter(str.isprintable, fault.splitlines()[0]))[:_REASON_LENGTH]
+        raise ApiError("invalid_request", f"Decoding cannot be guided by this JSON Schema: {reason}", param)
 
 
 def _without_formats(schema: Any) -> Any:

@@ -54,14 +54,21 @@ class PromptRenderer:
         self._guard = MarkerGuard(tokenizer.markers())
 
     def render(
-        self, request: ResponsesRequest, *, now: datetime, guided: bool = False, demand: str | None = None
+        self,
+        request: ResponsesRequest,
+        *,
+        now: datetime,
+        context_length: int,
+        guided: bool = False,
+        demand: str | None = None,
     ) -> Prompt:
         """The prompt of ``request``.
 
-        ``now`` is for templates that write the date. A ``guided`` answer begins at once, without a reasoning phase.
-        ``demand`` is added to the instructions.
+        ``now`` is for templates that write the date. ``context_length`` is in tokens. A ``guided`` answer begins at
+        once, without a reasoning phase. ``demand`` is added to the instructions.
 
-        Raises :class:`ApiError` ``invalid_request`` for a conversation that the model's template cannot take.
+        Raises :class:`ApiError`: ``invalid_request`` for a conversation that the model's template cannot take,
+        ``context_length_exceeded`` for one that is far too long for the context.
         """
         if demand is not None:
             instructions = "\n\n".join(filter(None, (request.instructions, demand)))
@@ -74,6 +81,9 @@ class PromptRenderer:
         except TemplateFailure as failure:
             message = "This model's chat template cannot take this conversation."
             raise ApiError("invalid_request", message, "input") from failure
+        if self._tokenizer.surely_exceeds(text, context_length):
+            message = f"The prompt is far longer than this model's context, which holds {context_length} tokens."
+            raise ApiError("context_length_exceeded", message, "input")
         return Prompt(
             ids=self._tokenizer.encode(text),
             text=text.replace(CUT, ""),

@@ -136,7 +136,8 @@ CODES: dict[str, ErrorKind] = {
     "infer_backend_unavailable": ErrorKind(
         503,
         SERVER,
-        "The model runtime is starting, cannot be reached or failed; with status 504, it did not answer in time.",
+        "The model runtime is starting, cannot be reached or failed. With status 504 it did not answer in time, "
+        "with 502 its answer does not fit the format that the request demands.",
         "Try again after `Retry-After`.",
         retry_after=5,
     ),
@@ -161,9 +162,10 @@ CODES: dict[str, ErrorKind] = {
 class ApiError(Exception):
     """A request that cannot be served, or an answer that cannot be finished, in the words shown to the client.
 
-    ``code`` is a key of :data:`CODES`; ``message`` is one short sentence that never quotes the payload; ``param`` is a
-    path such as ``input[0].content[1]``. ``status`` and ``retry_after`` (seconds) replace the table's where one
-    occurrence differs, as a timeout (504) of the same code does. ``allow`` is the method that is allowed, with 405.
+    ``code`` is a key of :data:`CODES`; ``message`` is one short sentence that quotes no more of the payload than a
+    name; ``param`` is a path such as ``input[0].content[1]``. ``status`` and ``retry_after`` (seconds) replace the
+    table's where one occurrence differs, as a timeout (504) of the same code does. ``allow`` is the method that is
+    allowed, with 405.
     """
 
     code: str

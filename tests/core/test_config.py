@@ -32,7 +32,7 @@ def test_relative_paths_are_relative_to_the_file(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"workers": 0}, "workers: Input should be greater than or equal to 1"),
-        ({"wrokers": 2}, "wrokers: Extra inputs are not permitted"),
+        ({"wrokers": 2}, "wrokers: there is no such key"),
         ({"triton": {"address": "localhost"}}, "triton.address: String should match pattern"),
         ({"triton": {}}, "triton.address: Field required"),
         ({"models": []}, "models: Tuple should have at least 1 item"),
@@ -68,7 +68,12 @@ def test_a_mistake_is_named_by_its_key(tmp_path: Path, change: dict[str, Any], m
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("", "the file: Input should be"), ("- a\n", "the file: Input should be"), ("a: [", "not YAML")],
+    [
+        ("", "the file: a mapping of keys is needed"),
+        ("- a\n", "the file: a mapping of keys is needed"),
+        ("a: [", "not YAML"),
+        ("node: a\nnode: b\n", "the key node stands twice"),
+    ],
 )
 def test_a_file_that_is_no_mapping_is_refused(tmp_path: Path, content: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):

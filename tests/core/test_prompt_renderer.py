@@ -27,7 +27,7 @@ MARKER_IDS = {byte_level().token_to_id(marker) for marker in MARKERS}
 
 
 def render(**parameters: Any) -> Prompt:
-    return RENDERER.render(accept(**parameters), now=NOW)
+    return RENDERER.render(accept(**parameters), now=NOW, context_length=100_000)
 
 
 def control_tokens(prompt: Prompt) -> list[str]:
@@ -110,7 +110,7 @@ def test_neighbouring_texts_do_not_make_up_a_control_token(end: str) -> None:
     renderer = PromptRenderer(
         Tokenizer(byte_level(), template_source=side_by_side.replace("part.text", "part.text | trim"))
     )
-    prompt = renderer.render(accept(input=items), now=NOW)
+    prompt = renderer.render(accept(input=items), now=NOW, context_length=100_000)
     assert "a<|end|>" in prompt.text.replace("<image>", "").replace("\n", "")
     assert "<|end|>" not in control_tokens(prompt)
 
@@ -143,7 +143,7 @@ def test_a_conversation_the_template_cannot_take_is_the_client_s_fault() -> None
     source = "{% if messages[0].content == 'secret' %}{{ raise_exception('no secret') }}{% endif %}" + PLAIN
     renderer = PromptRenderer(Tokenizer(byte_level(), template_source=source))
     with pytest.raises(ApiError) as refusal:
-        renderer.render(accept(input="secret"), now=NOW)
+        renderer.render(accept(input="secret"), now=NOW, context_length=100_000)
     assert (refusal.value.code, refusal.value.param) == ("invalid_request", "input")
     assert "secret" not in refusal.value.message
 
@@ -151,3 +151,14 @@ def test_a_conversation_the_template_cannot_take_is_the_client_s_fault() -> None
 def test_a_tokenizer_without_a_template_renders_nothing() -> None:
     with pytest.raises(ValueError, match="no chat template"):
         PromptRenderer(Tokenizer(byte_level()))
+
+
+def test_a_prompt_that_cannot_fit_is_refused_before_it_is_encoded() -> None:
+    with pytest.raises(ApiError) as refused:
+        RENDERER.render(accept(input="word " * 100_000), now=NOW, context_length=100)
+    assert (refused.value.code, refused.value.param) == ("context_length_exceeded", "input")
+
+
+def test_the_length_alone_refuses_nothing_that_fits() -> None:
+    prompt = RENDERER.render(accept(input="a b c " * 50), now=NOW, context_length=100_000)
+    assert RENDERER.render(accept(input="a b c " * 50), now=NOW, context_length=len(prompt.ids)).ids == prompt.ids

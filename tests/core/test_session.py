@@ -21,6 +21,7 @@ from envoy.service.ext_proc.v3.external_processor_pb2 import (
 from sidecar.egress.budget import ByteBudget
 from sidecar.egress.loader import ImageLoader
 from sidecar.exchange.exchange import Exchange
+from sidecar.extproc.preparation import Preparation
 from sidecar.extproc.session import Session
 from sidecar.images.image import Image, ImageRef
 from sidecar.images.limits import ImageLimits
@@ -108,7 +109,8 @@ class Run:
 
     def __init__(self, wire: str, exchange: Exchange, executor: ThreadPoolExecutor, images: ImageLoader) -> None:
         self.stream, self.clock, self.exchange = Stream(), Clock(), exchange
-        self.session = Session(self.stream, exchange, wire=wire, clock=self.clock, prepare=executor, images=images)
+        prepare = Preparation(executor, executor)
+        self.session = Session(self.stream, exchange, wire=wire, clock=self.clock, prepare=prepare, images=images)
         self.task = asyncio.create_task(self.session.run())
 
     async def call(self, *messages: ProcessingRequest) -> list[ProcessingResponse]:

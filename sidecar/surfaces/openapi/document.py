@@ -65,10 +65,14 @@ _ALWAYS = (
 )
 # The rest of the table, but for what another path or method gets.
 _CREATING = tuple(code for code in CODES if code not in ("not_found", "method_not_allowed"))
-_TIMEOUT = {
+# Statuses of one code that differ from the table's.
+_OVERRIDDEN = {
+    str(HTTPStatus.BAD_GATEWAY.value): _json(
+        "`infer_backend_unavailable`: The answer does not fit the format that the request demands.", _ref("Error")
+    ),
     str(HTTPStatus.GATEWAY_TIMEOUT.value): _json(
         "`infer_backend_unavailable`: The model runtime did not answer in time.", _ref("Error")
-    )
+    ),
 }
 
 _OPERATIONS: dict[Operation, Json] = {
@@ -85,7 +89,7 @@ _OPERATIONS: dict[Operation, Json] = {
                 },
             },
             **_errors(_CREATING),
-            **_TIMEOUT,
+            **_OVERRIDDEN,
         },
     },
     Operation.LIST_MODELS: {

@@ -45,6 +45,7 @@ def request_schemas(narrowed: Mapping[str, Json]) -> dict[str, Json]:
     definitions: dict[str, Json] = schema.pop("$defs")
     schema["properties"].update(narrowed)
     schema["additionalProperties"] = False
+    schema["description"] = "What to answer, and how. `null` is the same as leaving a parameter out."
     return {**definitions, "CreateResponse": schema}
 
 

@@ -22,7 +22,16 @@ def map_body(context: Any, body: Any) -> Any:
         body["model"] = MODEL
     if isinstance(body.get("input"), list):
         body["input"] = _paired(body["input"])
+    if _demands_json(body):
+        # The scripted model heeds no guide, and a whole answer in another format than demanded is a 502.
+        body["stream"] = True
     return body
+
+
+def _demands_json(body: dict[str, Any]) -> bool:
+    text = body.get("text")
+    answer_format = text.get("format") if isinstance(text, dict) else None
+    return isinstance(answer_format, dict) and answer_format.get("type") in ("json_object", "json_schema")
 
 
 def _paired(items: list[Any]) -> list[Any]:

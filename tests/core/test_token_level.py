@@ -3,12 +3,13 @@
 import struct
 
 import pytest
-from tritonclient.grpc import model_config_pb2, service_pb2
+from tritonclient.grpc import service_pb2
 
 from sidecar.triton.contracts.contract import Generation, Piece
 from sidecar.triton.contracts.token_level import TokenLevel, TokenLevelDecoder, recognise
 from sidecar.triton.discovery import UnknownContractError
 from sidecar.triton.discovery import recognise as discover
+from tests.core.text_contracts import config, metadata
 
 END = 2
 ALL_INPUTS = frozenset(
@@ -204,30 +205,13 @@ def test_a_guide_is_sent_by_type() -> None:
 )
 def test_a_model_guides_unless_its_configuration_names_no_backend(parameters: dict[str, str], guides: bool) -> None:
     inputs = "input_ids request_output_len guided_decoding_guide_type"
-    contract = recognise(metadata(inputs, "output_ids"), config(**parameters))
+    contract = recognise(metadata(inputs, "output_ids"), config(4, **parameters))
     assert contract is not None
     assert contract.guides is guides
 
 
-def metadata(inputs: str, outputs: str) -> service_pb2.ModelMetadataResponse:
-    message = service_pb2.ModelMetadataResponse(name="m")
-    for name in inputs.split():
-        message.inputs.add(name=name)
-    for name in outputs.split():
-        message.outputs.add(name=name)
-    return message
-
-
-def config(decoupled: bool = True, **parameters: str) -> model_config_pb2.ModelConfig:
-    message = model_config_pb2.ModelConfig(max_batch_size=4)
-    message.model_transaction_policy.decoupled = decoupled
-    for key, value in parameters.items():
-        message.parameters[key].string_value = value
-    return message
-
-
 def test_the_tensors_tell_the_contract() -> None:
-    contract = recognise(metadata("input_ids request_output_len", "output_ids"), config(tokens_per_block="32"))
+    contract = recognise(metadata("input_ids request_output_len", "output_ids"), config(4, tokens_per_block="32"))
     assert contract == TokenLevel(frozenset({"input_ids", "request_output_len"}), True, 32, guides=False)
 
 
@@ -241,4 +225,4 @@ def test_the_tensors_tell_the_contract() -> None:
 )
 def test_other_models_are_refused_with_a_reason(inputs: str, outputs: str, decoupled: bool, why: str) -> None:
     with pytest.raises(UnknownContractError, match=why):
-        discover(metadata(inputs, outputs), config(decoupled))
+        discover(metadata(inputs, outputs), config(4, decoupled))

@@ -152,10 +152,9 @@ async def test_a_model_that_crashes_in_the_middle_is_an_error_event(broken_stack
 async def test_a_killed_worker_takes_only_its_own_requests_with_it(broken_stack: LocalStack, client: Client) -> None:
     first, second = broken_stack.sidecar.worker_pids()
     steps = [script("some", {"sleep": 1.0}, "end") for _ in range(8)]
-    answers = [asyncio.create_task(client.ask({**body, "stream": True})) for body in steps]
     log = ScriptedLog(broken_stack.scripted_events)
-    await eventually(lambda: len(log.events("start")) + 8)
-    await asyncio.sleep(0.3)
+    answers = [asyncio.create_task(client.ask({**body, "stream": True})) for body in steps]
+    await eventually(lambda: len(log.events("start")) == len(steps))
     os.kill(first, signal.SIGKILL)
     results = await asyncio.gather(*answers, return_exceptions=True)
     whole = [one for one in results if isinstance(one, httpx2.Response) and b"response.completed" in one.content]
@@ -179,11 +178,11 @@ async def test_all_workers_killed_while_a_head_is_held_is_envoys_json_503(
 
 
 async def test_a_draining_sidecar_finishes_short_streams_and_ends_long_ones_with_an_error(
-    broken_stack: LocalStack, client: Client
+    broken_stack: LocalStack, client: Client, log: ScriptedLog
 ) -> None:
     short = asyncio.create_task(client.events(script("some", {"sleep": 1.0}, " end")))
     long = asyncio.create_task(client.events(script({"repeat": [500, "word ", 0.1]})))
-    await asyncio.sleep(0.5)
+    await eventually(lambda: len(log.events("start")) == 2)
     os.kill(broken_stack.sidecar.process.pid, signal.SIGTERM)
     assert (await short)[-1].type == "response.completed"
     last = (await long)[-1]

@@ -27,7 +27,9 @@ from envoy.service.ext_proc.v3.external_processor_pb2 import (
 
 from bench import messages
 from bench.stamps import Stamps
-from sidecar.config import ModelConfig
+from sidecar.backends.triton import discovery
+from sidecar.backends.triton.frames import GrpcStatus
+from sidecar.config.models import ImageLimits, ModelConfig
 from sidecar.egress.loader import ImageLoader
 from sidecar.exchange.events import RequestComplete, UpstreamBytes, UpstreamEnd
 from sidecar.exchange.exchange import Exchange
@@ -35,11 +37,8 @@ from sidecar.exchange.models import ModelCatalog
 from sidecar.extproc.preparation import preparation_threads
 from sidecar.extproc.service import SystemClock
 from sidecar.extproc.session import Session
-from sidecar.images.limits import ImageLimits
-from sidecar.server import load_model
+from sidecar.server.worker import load_model
 from sidecar.surfaces import SURFACES
-from sidecar.triton import discovery
-from sidecar.triton.frames import GrpcStatus
 
 MODEL = "chain"
 SIZES = (1_000, 10_000, 100_000, 1_000_000)

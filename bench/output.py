@@ -10,10 +10,10 @@ import json
 import time
 from collections.abc import Callable
 
-from sidecar.output.formats import FORMATS
-from sidecar.output.formats.forced import ForcedParser
-from sidecar.output.reasoning import REASONING, ReasoningParser
-from sidecar.output.segments import Parser, PlainText
+from sidecar.generation.formats import FORMATS
+from sidecar.generation.formats.forced import ForcedParser
+from sidecar.generation.reasoning import REASONING, ReasoningParser
+from sidecar.generation.segments import Parser, PlainText
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 """Characters of a generation."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -15,6 +16,16 @@ from stack.triton import start as start_triton
 # Time is measured in bench/, not asserted in tests.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+_TESTS = Path(__file__).parent
+# A test's mark is the folder it stands in.
+_MARKS = {"core": "core", "fuzz": "core", "contracts": "contract", "egress": "egress", "e2e": "e2e"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark each test by its folder, so that ``-m core`` leaves none out."""
+    for item in items:
+        item.add_marker(_MARKS[item.path.relative_to(_TESTS).parts[0]])
 
 
 @pytest.fixture(scope="session")

@@ -9,14 +9,15 @@ from typing import Annotated
 
 import typer
 
+from conformance.client import NoAnswerError
+from conformance.endpoint import Endpoint, NoModelError
 from sidecar.cli.check import run_checks
 from sidecar.cli.docs import write_docs
 from sidecar.cli.verify import run_verification
-from sidecar.config import Config, ConfigError, load
-from sidecar.conformance.client import NoAnswerError
-from sidecar.conformance.endpoint import Endpoint, NoModelError
-from sidecar.server import run_worker
-from sidecar.supervisor import supervise
+from sidecar.config.load import ConfigError, load
+from sidecar.config.models import Config
+from sidecar.server.supervisor import supervise
+from sidecar.server.worker import run_worker
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 

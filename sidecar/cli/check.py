@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from sidecar.config import Config, ModelConfig
-from sidecar.server import load_model
-from sidecar.triton.client import TritonUnreachableError, discover
-from sidecar.triton.discovery import UnknownContractError
+from sidecar.backends.triton.client import TritonUnreachableError, discover
+from sidecar.backends.triton.discovery import UnknownContractError
+from sidecar.config.models import Config, ModelConfig
+from sidecar.server.worker import load_model
 
 _ENVOY_SECONDS = 60
 

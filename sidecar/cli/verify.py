@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from sidecar.conformance.endpoint import Endpoint
-from sidecar.conformance.report import Report
+from conformance.endpoint import Endpoint
+from conformance.report import Report
 
 
 def run_verification(endpoint: Endpoint, model: str | None, *, as_json: bool, say: Callable[[str], None]) -> bool:

@@ -23,9 +23,10 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
+from sidecar.config.models import ImageLimits
 from sidecar.egress.budget import ByteBudget
 from sidecar.egress.guard import Address, check_url, host_address, is_public, no_public_address
-from sidecar.images.limits import ImageLimits, too_large
+from sidecar.images.errors import too_large
 from sidecar.responses.errors import ApiError
 
 _MAX_REDIRECTS = 3

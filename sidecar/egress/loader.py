@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 
+from sidecar.config.models import ImageLimits
 from sidecar.egress.budget import ByteBudget
 from sidecar.egress.fetch import INTERNET, Fetcher, Network
 from sidecar.images.data_url import is_data_url, read_data_url
 from sidecar.images.decode import decode
 from sidecar.images.image import Image, ImageRef
-from sidecar.images.limits import ImageLimits
 from sidecar.responses.errors import ApiError
 
 

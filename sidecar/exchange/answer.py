@@ -5,7 +5,8 @@ The same chain serves streamed and non-streamed requests, so that the final resp
 
 from __future__ import annotations
 
-from sidecar.output.segments import (
+from sidecar.backends.triton.contracts.contract import FinishReason, Piece
+from sidecar.generation.segments import (
     ArgumentsDelta,
     CallClosed,
     CallOpened,
@@ -14,11 +15,10 @@ from sidecar.output.segments import (
     Segment,
     TextDelta,
 )
-from sidecar.output.stops import StopStrings
+from sidecar.generation.stops import StopStrings
 from sidecar.responses.events import EventWriter
 from sidecar.responses.open_items import ItemStatus, Json
 from sidecar.responses.usage import Usage
-from sidecar.triton.contracts.contract import FinishReason, Piece
 
 
 class Answer:

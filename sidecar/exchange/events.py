@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from sidecar.backends.triton.frames import GrpcStatus
 from sidecar.images.image import Image
 from sidecar.responses.errors import ApiError
-from sidecar.triton.frames import GrpcStatus
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,10 @@ from http import HTTPStatus
 from math import inf
 from typing import assert_never
 
+from sidecar.backends.triton import errors
+from sidecar.backends.triton.contracts.contract import Decoder, FinishReason, Piece
+from sidecar.backends.triton.errors import BackendError
+from sidecar.backends.triton.reader import UpstreamReader
 from sidecar.exchange.actions import Action, CallUpstream, FetchImages, Finish, SendBody, SendHead
 from sidecar.exchange.answer import Answer
 from sidecar.exchange.events import (
@@ -42,10 +46,9 @@ from sidecar.exchange.models import ModelCatalog
 from sidecar.exchange.plan import Plan, make_plan
 from sidecar.exchange.report import Report, Timing
 from sidecar.exchange.resources import answer_at_once
-from sidecar.exchange.upstream import UpstreamReader
+from sidecar.generation.stops import StopStrings
+from sidecar.guidance.schemas import fits
 from sidecar.images.image import Image
-from sidecar.output.guides import fits
-from sidecar.output.stops import StopStrings
 from sidecar.responses.errors import ApiError
 from sidecar.responses.events import EventWriter, json_bytes
 from sidecar.responses.open_items import Json
@@ -53,9 +56,6 @@ from sidecar.responses.reply import Reply
 from sidecar.responses.usage import Usage
 from sidecar.surfaces.endpoints import Operation
 from sidecar.surfaces.surface import Surface
-from sidecar.triton import errors
-from sidecar.triton.contracts.contract import Decoder, FinishReason, Piece
-from sidecar.triton.errors import BackendError
 
 KEEP_ALIVE = b": keep-alive\n\n"
 
@@ -215,7 +215,7 @@ class Exchange:
         return actions
 
     def _end_upstream(self, event: UpstreamEnd) -> list[Action]:
-        held_back = self._upstream.end(event)
+        held_back = self._upstream.end(event.whole, event.http_status, event.grpc)
         assert self._decoder.finish_reason is not None, "a decoder at its end knows why"
         return self._complete(self._decoder.finish_reason, held_back, event.at)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from sidecar.exchange.guidance import Unguided
-from sidecar.output.style import Style
+from sidecar.backends.triton.contracts.contract import Contract
+from sidecar.config.models import RequestLimits
+from sidecar.generation.style import Style
+from sidecar.guidance.decision import Unguided
 from sidecar.prompts.renderer import PromptRenderer
 from sidecar.responses.errors import ApiError
-from sidecar.surfaces.limits import RequestLimits
-from sidecar.triton.contracts.contract import Contract
 
 
 @dataclass(slots=True)

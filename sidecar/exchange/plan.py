@@ -10,20 +10,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from sidecar.backends.triton.contracts.contract import Contract, Generation
 from sidecar.exchange.events import RequestComplete
-from sidecar.exchange.guidance import Guidance, plan_guidance
 from sidecar.exchange.models import ModelCatalog, ServedModel
+from sidecar.generation.segments import Parser
+from sidecar.generation.style import guided_parser
+from sidecar.guidance.decision import Guidance, plan_guidance
+from sidecar.guidance.schemas import Schema
 from sidecar.images.image import Image, ImageRef
-from sidecar.output.guides import Schema
-from sidecar.output.segments import Parser
-from sidecar.output.style import guided_parser
 from sidecar.responses.errors import ApiError
 from sidecar.responses.ids import ResponseIds, ulid
 from sidecar.responses.open_items import Json
 from sidecar.responses.request import ResponsesRequest
 from sidecar.surfaces.limits import check_limits, check_size
 from sidecar.surfaces.surface import Surface
-from sidecar.triton.contracts.contract import Contract, Generation
 
 # Headers of the client's request that Triton and its tracing may see.
 _FORWARDED_HEADERS = ("x-request-id", "traceparent", "tracestate")
@@ -65,7 +65,7 @@ def make_plan(surface: Surface, catalog: ModelCatalog, event: RequestComplete, e
     contract = model.contract
     if contract is None:
         raise ApiError("infer_backend_unavailable", "The model runtime is starting; try again shortly.")
-    guidance = plan_guidance(request, contract, model.unguided)
+    guidance = plan_guidance(request, contract.guides, model.unguided)
     prompt = model.renderer.render(
         request,
         now=datetime.fromtimestamp(event.unix_time, UTC),

@@ -10,7 +10,7 @@ import base64
 import binascii
 from urllib.parse import unquote_to_bytes
 
-from sidecar.images.limits import too_large
+from sidecar.images.errors import too_large
 from sidecar.responses.errors import ApiError
 
 _SCHEME = "data:"

@@ -15,7 +15,7 @@ import json
 
 from sidecar.responses.errors import ApiError
 from sidecar.responses.ids import ResponseIds
-from sidecar.responses.open_items import Event, ItemStatus, Json, OpenCall, OpenItem, OpenMessage, OpenReasoning
+from sidecar.responses.open_items import ItemStatus, Json, NamedEvent, OpenCall, OpenItem, OpenMessage, OpenReasoning
 
 _encode_string = json.encoder.c_encode_basestring or json.encoder.py_encode_basestring  # type: ignore[attr-defined]
 
@@ -118,7 +118,7 @@ class EventWriter:
         added = {"output_index": item.output_index, "item": item.snapshot("in_progress", "")}
         return self._events([("response.output_item.added", added), *item.opening()])
 
-    def _events(self, events: list[Event]) -> bytes:
+    def _events(self, events: list[NamedEvent]) -> bytes:
         written = []
         for type_, members in events:
             data = {"type": type_, "sequence_number": self._sequence_number, **members}

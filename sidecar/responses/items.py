@@ -7,13 +7,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Discriminator, FailFast, Field, Tag
 
 from sidecar.responses.parts import AssistantContent, InputContent, ReasoningText
-from sidecar.responses.wire import WireModel, fault, type_tag
+from sidecar.responses.request_model import RequestModel, fault, type_tag
 
 MAX_ITEMS = 16_384
 """Items no model setting may exceed; it bounds the time that reading one request takes."""
 
 
-class InputMessage(WireModel):
+class InputMessage(RequestModel):
     """A message to the assistant."""
 
     type: Literal["message"] | None = None
@@ -21,7 +21,7 @@ class InputMessage(WireModel):
     content: InputContent
 
 
-class AssistantMessage(WireModel):
+class AssistantMessage(RequestModel):
     """A message the assistant wrote earlier."""
 
     type: Literal["message"] | None = None
@@ -29,7 +29,7 @@ class AssistantMessage(WireModel):
     content: AssistantContent
 
 
-class FunctionCall(WireModel):
+class FunctionCall(RequestModel):
     """A call the assistant made earlier. ``arguments`` is its text, which a model may have left malformed."""
 
     type: Literal["function_call"]
@@ -38,7 +38,7 @@ class FunctionCall(WireModel):
     arguments: str
 
 
-class FunctionCallOutput(WireModel):
+class FunctionCallOutput(RequestModel):
     """What a called function returned."""
 
     type: Literal["function_call_output"]
@@ -46,7 +46,7 @@ class FunctionCallOutput(WireModel):
     output: InputContent
 
 
-class ReasoningItem(WireModel):
+class ReasoningItem(RequestModel):
     """An assistant's earlier reasoning. Nothing in it is required: clients echo empty and encrypted ones."""
 
     type: Literal["reasoning"]

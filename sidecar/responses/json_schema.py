@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
-from sidecar.responses.wire import fault
+from sidecar.responses.request_model import fault
 
 MAX_BYTES = 64 * 1024
 MAX_LEVELS = 32

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal
 
 Json = dict[str, Any]
 ItemStatus = Literal["in_progress", "completed", "incomplete"]
-Event = tuple[str, Json]
+NamedEvent = tuple[str, Json]
 """An event's type, and its members beyond ``type`` and ``sequence_number``."""
 
 
@@ -46,11 +46,11 @@ class OpenItem(ABC):
         """The item object with ``text`` as all it holds."""
 
     @abstractmethod
-    def opening(self) -> list[Event]:
+    def opening(self) -> list[NamedEvent]:
         """The events between ``output_item.added`` and the first delta."""
 
     @abstractmethod
-    def closing(self, text: str) -> list[Event]:
+    def closing(self, text: str) -> list[NamedEvent]:
         """The events between the last delta and ``output_item.done``."""
 
 
@@ -65,10 +65,10 @@ class _WithPart(OpenItem):
     def part(self, text: str) -> Json:
         """The content part."""
 
-    def opening(self) -> list[Event]:
+    def opening(self) -> list[NamedEvent]:
         return [("response.content_part.added", {**self.place, "part": self.part("")})]
 
-    def closing(self, text: str) -> list[Event]:
+    def closing(self, text: str) -> list[NamedEvent]:
         return [
             (self.delta_type.replace(".delta", ".done"), {**self.place, "text": text, **self.delta_extra}),
             ("response.content_part.done", {**self.place, "part": self.part(text)}),
@@ -127,10 +127,10 @@ class OpenCall(OpenItem):
             "arguments": text,
         }
 
-    def opening(self) -> list[Event]:
+    def opening(self) -> list[NamedEvent]:
         """Nothing: a call has no parts."""
         return []
 
-    def closing(self, text: str) -> list[Event]:
+    def closing(self, text: str) -> list[NamedEvent]:
         """The whole arguments."""
         return [("response.function_call_arguments.done", {**self.place, "arguments": text, "name": self._name})]

@@ -6,19 +6,19 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, FailFast, Field, Tag, model_validator
 
-from sidecar.responses.wire import WireModel, fault, text_as_parts, type_tag
+from sidecar.responses.request_model import RequestModel, fault, text_as_parts, type_tag
 
 _URL_SCHEMES = "^([Dd][Aa][Tt][Aa]:|[Hh][Tt][Tt][Pp][Ss]?://)"
 
 
-class InputText(WireModel):
+class InputText(RequestModel):
     """Text given to the model."""
 
     type: Literal["input_text"]
     text: str
 
 
-class InputImage(WireModel):
+class InputImage(RequestModel):
     """An image given to the model: ``image_url`` is a ``data:`` URL or an http(s) URL."""
 
     type: Literal["input_image"]
@@ -39,21 +39,21 @@ class InputImage(WireModel):
         return value
 
 
-class OutputText(WireModel):
+class OutputText(RequestModel):
     """Text an assistant wrote earlier."""
 
     type: Literal["output_text"]
     text: str
 
 
-class Refusal(WireModel):
+class Refusal(RequestModel):
     """An assistant's earlier refusal, in its own words."""
 
     type: Literal["refusal"]
     refusal: str
 
 
-class ReasoningText(WireModel):
+class ReasoningText(RequestModel):
     """Readable reasoning of an assistant."""
 
     type: Literal["reasoning_text", "summary_text"]

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, FailFast, Field, WithJsonSchema, model_validator
 
 from sidecar.responses.items import Input
+from sidecar.responses.request_model import ClosedModel, RequestModel, fault
 from sidecar.responses.text_format import TextSettings
 from sidecar.responses.tools import NamedFunction, Tool, ToolChoice
-from sidecar.responses.wire import ClosedModel, WireModel, fault
 
 Include = Literal[
     "code_interpreter_call.outputs",
@@ -72,7 +72,7 @@ Metadata = Annotated[
 """At most 16 pairs; keys of at most 64 characters, values of at most 512."""
 
 
-class ResponsesRequest(WireModel):
+class ResponsesRequest(RequestModel):
     """The parameters of ``POST …/responses``; ``None`` and an empty list stand for what the client left out.
 
     The order of the members is the order in which faults are reported. Source: OpenAI's Responses API and the node

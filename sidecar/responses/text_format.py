@@ -7,22 +7,22 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag
 
 from sidecar.responses.json_schema import JsonSchema
-from sidecar.responses.wire import ClosedModel, WireModel, type_tag
+from sidecar.responses.request_model import ClosedModel, RequestModel, type_tag
 
 
-class PlainText(WireModel):
+class PlainText(RequestModel):
     """Free text."""
 
     type: Literal["text"]
 
 
-class JsonObject(WireModel):
+class JsonObject(RequestModel):
     """Any JSON object."""
 
     type: Literal["json_object"]
 
 
-class JsonSchemaFormat(WireModel):
+class JsonSchemaFormat(RequestModel):
     """JSON that matches a schema."""
 
     type: Literal["json_schema"]

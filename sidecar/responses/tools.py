@@ -7,12 +7,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag, WithJsonSchema, model_validator
 
 from sidecar.responses.json_schema import JsonSchema
-from sidecar.responses.wire import WireModel, fault, type_tag
+from sidecar.responses.request_model import RequestModel, fault, type_tag
 
 ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]+$", max_length=128)]
 
 
-class FunctionTool(WireModel):
+class FunctionTool(RequestModel):
     """A function the model may call. Without ``parameters`` it takes no arguments."""
 
     type: Literal["function"]
@@ -46,7 +46,7 @@ def tool_type(value: Any) -> str | None:
 Tool = Annotated[Annotated[FunctionTool, Tag("<function>")], Discriminator(tool_type)]
 
 
-class NamedFunction(WireModel):
+class NamedFunction(RequestModel):
     """The one function the model has to call."""
 
     type: Literal["function"]

@@ -47,7 +47,7 @@ def to_api_error(error: ValidationError) -> ApiError:
     path = _path(first["loc"])
     kind = first["type"]
     context = first.get("ctx", {})
-    if kind == "wire_fault":
+    if kind == "request_fault":
         member = context["member"]
         joint = "." if path and member and not member.startswith("[") else ""
         return ApiError(context["code"], context["message"], path + joint + member or None)

@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from sidecar.config.models import RequestLimits
 from sidecar.responses.errors import ApiError
 from sidecar.responses.items import FunctionCallOutput, InputMessage, Item
 from sidecar.responses.parts import InputImage, InputPart
 from sidecar.responses.request import ResponsesRequest
-
-
-@dataclass(frozen=True)
-class RequestLimits:
-    """What a model accepts in one request: bytes of the body, and numbers of items, tools and images."""
-
-    max_request_bytes: int = 10 * 1024 * 1024
-    max_items: int = 4096
-    max_tools: int = 128
-    max_images: int = 32
 
 
 def check_size(body_bytes: int, limit: int, who: str) -> None:

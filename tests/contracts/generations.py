@@ -11,10 +11,10 @@ from typing import Any
 import grpc
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
+from sidecar.backends.triton import errors
+from sidecar.backends.triton.client import discover
+from sidecar.backends.triton.contracts.contract import Contract, Decoder, Generation, Piece
 from sidecar.prompts.tokenizer import Tokenizer
-from sidecar.triton import errors
-from sidecar.triton.client import discover
-from sidecar.triton.contracts.contract import Contract, Decoder, Generation, Piece
 
 _numbers = itertools.count()
 

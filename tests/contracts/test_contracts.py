@@ -18,8 +18,6 @@ from stack.triton import start as start_triton
 from tests.contracts.conftest import EventLog
 from tests.contracts.generations import Speaker, chat, script
 
-pytestmark = pytest.mark.contract
-
 CONTRACTS = tuple(SCRIPTED_BY_CONTRACT)
 TEXT_CONTRACTS = CONTRACTS[1:]
 GUIDING_CONTRACTS = tuple(name for name in CONTRACTS if name != "llm_api")

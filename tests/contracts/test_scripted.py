@@ -14,8 +14,6 @@ from stack.triton import Triton
 from tests.contracts.conftest import EventLog
 from tests.contracts.triton_client import Answer, TritonClient
 
-pytestmark = pytest.mark.contract
-
 END = 2
 Play = Callable[..., list[int]]
 

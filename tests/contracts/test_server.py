@@ -14,8 +14,6 @@ from stack import triton
 from stack.process import StackError
 from stack.triton import Triton
 
-pytestmark = pytest.mark.contract
-
 SHARED_MEMORY = Path("/dev/shm")
 
 

@@ -10,8 +10,6 @@ from tokenizers import Tokenizer
 
 from tests.contracts.triton_client import Answer, Stream, TritonClient
 
-pytestmark = pytest.mark.contract
-
 END = 2
 QUESTION = "What is the capital of France?"
 SCHEMA = {

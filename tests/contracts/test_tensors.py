@@ -7,8 +7,6 @@ from tritonclient.grpc import service_pb2
 
 from tests.contracts.triton_client import TritonClient
 
-pytestmark = pytest.mark.contract
-
 # Names by type and shape without the batch dimension, from inflight_batcher_llm/tensorrt_llm/config.pbtxt.
 INPUTS = {
     (

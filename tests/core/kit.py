@@ -9,23 +9,23 @@ from typing import Any
 
 from tritonclient.grpc import service_pb2
 
+from sidecar.backends.triton.contracts.token_level import TokenLevel
+from sidecar.backends.triton.contracts.vllm import Vllm
+from sidecar.backends.triton.frames import TRAILERS_FLAG, GrpcStatus, frame
+from sidecar.config.models import RequestLimits
 from sidecar.exchange.actions import Action, CallUpstream, Finish, SendBody, SendHead
 from sidecar.exchange.events import RequestComplete, UpstreamBytes, UpstreamEnd
 from sidecar.exchange.exchange import Exchange
 from sidecar.exchange.models import ModelCatalog, ServedModel
+from sidecar.generation.style import Style
 from sidecar.images.image import ImageRef
-from sidecar.output.style import Style
 from sidecar.prompts.renderer import Prompt
 from sidecar.responses.items import InputMessage
 from sidecar.responses.parts import InputImage
 from sidecar.responses.reply import Reply
 from sidecar.responses.request import ResponsesRequest
 from sidecar.surfaces import SURFACES
-from sidecar.surfaces.limits import RequestLimits
 from sidecar.surfaces.surface import Surface
-from sidecar.triton.contracts.token_level import TokenLevel
-from sidecar.triton.contracts.vllm import Vllm
-from sidecar.triton.frames import TRAILERS_FLAG, GrpcStatus, frame
 
 END = 2
 INPUTS = frozenset({"input_ids", "input_lengths", "request_output_len", "streaming", "end_id", "seed", "temperature"})

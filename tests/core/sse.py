@@ -1,10 +1,10 @@
-"""Event streams as tests read them: any violation is an error."""
+"""ReceivedEvent streams as tests read them: any violation is an error."""
 
-from sidecar.conformance.sse import Event, SseReader
-from sidecar.conformance.stream import check_stream
+from conformance.sse import ReceivedEvent, SseReader
+from conformance.stream import check_stream
 
 
-def parse(piece: bytes) -> list[Event]:
+def parse(piece: bytes) -> list[ReceivedEvent]:
     """The events of a piece of a stream that holds whole events; comments are passed over."""
     reader = SseReader()
     events = list(reader.feed(piece))
@@ -13,7 +13,7 @@ def parse(piece: bytes) -> list[Event]:
     return events
 
 
-def whole_stream(stream: bytes) -> list[Event]:
+def whole_stream(stream: bytes) -> list[ReceivedEvent]:
     """The events of a stream from its start to its end, in the order that the rules of the protocol demand."""
     events, violations = check_stream(stream)
     assert not violations

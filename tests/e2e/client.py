@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx2
 
-from sidecar.conformance.sse import Event
+from conformance.sse import ReceivedEvent
 from stack.local import LocalStack
 from tests.core.sse import whole_stream
 
@@ -40,7 +40,7 @@ class Client:
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         return await self.http.post(self.url, content=content, headers={"content-type": "application/json", **headers})
 
-    async def events(self, body: dict[str, Any]) -> list[Event]:
+    async def events(self, body: dict[str, Any]) -> list[ReceivedEvent]:
         """All events of a streamed answer."""
         answer = await self.ask({**body, "stream": True})
         assert answer.status_code == 200, answer.text
@@ -68,7 +68,7 @@ class Stream:
         while marker not in self.received:
             self.received += await anext(self._bytes)
 
-    async def rest(self) -> list[Event]:
+    async def rest(self) -> list[ReceivedEvent]:
         """Read to the end; all events of the stream."""
         async for piece in self._bytes:
             self.received += piece

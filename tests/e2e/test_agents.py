@@ -17,8 +17,6 @@ from stack.local import SCRIPTED, LocalStack
 from tests.e2e.codex import Codex
 from tests.e2e.drivers import run_node, run_python
 
-pytestmark = pytest.mark.e2e
-
 Run = Callable[..., Any]
 
 

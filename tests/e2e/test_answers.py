@@ -10,8 +10,6 @@ import pytest
 from stack.local import LocalStack
 from tests.e2e.client import Client, error_of, script
 
-pytestmark = pytest.mark.e2e
-
 MIB = 1024 * 1024
 
 

@@ -10,8 +10,6 @@ from tests.e2e.client import Client, error_of
 from tests.e2e.requests import agents_python, ai_sdk, codex, langchain_python, litellm, openai_node, openai_python
 from tests.e2e.requests.form import Form
 
-pytestmark = pytest.mark.e2e
-
 CLIENTS = (openai_python, openai_node, agents_python, langchain_python, litellm, ai_sdk, codex)
 FORMS = [
     pytest.param(client.HEADERS, form, id=f"{client.__name__.rpartition('.')[2]}: {name}")

@@ -12,8 +12,6 @@ import pytest
 from stack.local import SMOLLM2, LocalStack
 from stack.setup import NODE, NODE_TESTS
 
-pytestmark = pytest.mark.e2e
-
 QUESTION = "What is the capital of France?"
 SETTINGS: dict[str, Any] = {
     "model": SMOLLM2.name,

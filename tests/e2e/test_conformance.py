@@ -11,8 +11,6 @@ import pytest
 from stack.local import SCRIPTED, LocalStack
 from stack.paths import CLIENTS_VENV
 
-pytestmark = pytest.mark.e2e
-
 NOT_SENT = [
     "presence_penalty",
     "frequency_penalty",

@@ -9,8 +9,6 @@ import pytest
 from stack.local import SCRIPTED_BY_CONTRACT, LocalStack
 from tests.e2e.client import Client, script
 
-pytestmark = pytest.mark.e2e
-
 
 @pytest.fixture
 async def client(stack: LocalStack) -> AsyncIterator[Client]:

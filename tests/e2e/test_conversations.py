@@ -14,8 +14,6 @@ from stack.triton import Triton
 from tests.e2e.codex import Codex
 from tests.e2e.drivers import run_node, run_python
 
-pytestmark = pytest.mark.e2e
-
 # The first answer is a script itself. The second question has none, so the model plays what the client sent back.
 FIRST = r'script:["scri", "pt:[\"I remember.\"]"]'
 SECOND = "And now?"

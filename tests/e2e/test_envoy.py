@@ -18,8 +18,6 @@ from stack.process import StackError
 from stack.sidecar import worker_sockets
 from tests.e2e.raw_http import Reply, exchange, request
 
-pytestmark = pytest.mark.e2e
-
 PATH = "/v1/infer/responses"
 MODELS = "/v1/infer/models"
 KEY = "b3os_sk_test"

@@ -18,8 +18,6 @@ import pytest
 from stack.local import SCRIPTED, LocalStack
 from tests.e2e.client import Client, error_of, eventually, script
 
-pytestmark = pytest.mark.e2e
-
 HANG = {"hang": True}
 
 

@@ -12,8 +12,6 @@ import pytest
 from stack.local import SCRIPTED_BY_CONTRACT, SMOLLM2_BY_CONTRACT, THINKING, LocalStack
 from tests.e2e.client import Client, error_of, script
 
-pytestmark = pytest.mark.e2e
-
 WEATHER = {
     "type": "function",
     "name": "get_weather",

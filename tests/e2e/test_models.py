@@ -18,8 +18,6 @@ from stack.setup import NODE, NODE_TESTS
 from stack.triton import Triton
 from tests.e2e.client import eventually
 
-pytestmark = pytest.mark.e2e
-
 ALIAS = "b3os/scripted"
 NAMES = [SCRIPTED.name, ALIAS]
 

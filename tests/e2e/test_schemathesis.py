@@ -11,8 +11,6 @@ import pytest
 from stack.local import LocalStack
 from stack.paths import ROOT, SCHEMATHESIS_VENV
 
-pytestmark = pytest.mark.e2e
-
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
 SECONDS = 60
 

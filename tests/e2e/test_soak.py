@@ -17,7 +17,7 @@ from tests.core.sse import whole_stream
 from tests.e2e.client import Client, script
 from tests.e2e.test_failures import eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 REQUESTS = 3000
 AT_ONCE = 32

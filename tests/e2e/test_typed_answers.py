@@ -12,8 +12,6 @@ import pytest
 from stack.local import SMOLLM2, LocalStack
 from tests.e2e.drivers import run_node, run_python
 
-pytestmark = pytest.mark.e2e
-
 QUESTION = "Is it sunny in Paris today?"
 
 

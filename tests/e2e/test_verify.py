@@ -15,13 +15,11 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from conformance.client import NoAnswerError, request
+from conformance.probes import probes_for
 from sidecar.cli import app
-from sidecar.conformance.client import NoAnswerError, request
-from sidecar.conformance.probes import probes_for
 from stack.local import SMOLLM2, LocalStack
-from tests.core.streams import encode, message, response, stream
-
-pytestmark = pytest.mark.e2e
+from tests.core.conformance.streams import encode, message, response, stream
 
 TEXT = stream(message(0, "Hel", "lo"))
 ANSWER = TEXT[-1]["response"]

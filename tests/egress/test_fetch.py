@@ -11,14 +11,12 @@ from typing import Any
 import pytest
 import trustme
 
+from sidecar.config.models import ImageLimits
 from sidecar.egress.budget import UnlimitedBytes
 from sidecar.egress.fetch import INTERNET, Fetcher, Network
 from sidecar.egress.guard import Address, is_public
-from sidecar.images.limits import ImageLimits
 from sidecar.responses.errors import ApiError
 from tests.egress.web import LOOPBACK, Answer, Resolver, Web, answer, client_tls, redirect, server_tls, web
-
-pytestmark = pytest.mark.egress
 
 NAME = "images.example"
 CONTENT = b"what an image holds"

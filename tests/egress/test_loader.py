@@ -12,15 +12,13 @@ from dataclasses import replace
 import pytest
 from PIL import Image as Pillow
 
+from sidecar.config.models import ImageLimits
 from sidecar.egress.budget import UnlimitedBytes
 from sidecar.egress.fetch import Network
 from sidecar.egress.loader import ImageLoader
 from sidecar.images.image import Image, ImageRef
-from sidecar.images.limits import ImageLimits
 from sidecar.responses.errors import ApiError
 from tests.egress.web import LOOPBACK, Resolver, Web, answer, web
-
-pytestmark = pytest.mark.egress
 
 NAME = "images.example"
 LIMITS = ImageLimits(allow_http=True, max_bytes=10_000, max_pixels=10_000, timeout=20.0)

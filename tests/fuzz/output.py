@@ -9,13 +9,13 @@ import sys
 
 import atheris
 
-with atheris.instrument_imports(include=["sidecar.output"]):
-    from sidecar.output.formats import FORMATS
-    from sidecar.output.formats.forced import ForcedParser
-    from sidecar.output.reasoning import REASONING, ReasoningParser
-    from sidecar.output.segments import Parser
-from tests.core.generations import GENERATIONS
-from tests.core.segments_kit import FUNCTIONS, found, run
+with atheris.instrument_imports(include=["sidecar.generation"]):
+    from sidecar.generation.formats import FORMATS
+    from sidecar.generation.formats.forced import ForcedParser
+    from sidecar.generation.reasoning import REASONING, ReasoningParser
+    from sidecar.generation.segments import Parser
+from tests.core.generation.generations import GENERATIONS
+from tests.core.generation.segments_kit import FUNCTIONS, found, run
 from tests.core.splits import split_at
 
 FRAGMENTS = sorted(

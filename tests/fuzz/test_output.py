@@ -3,11 +3,7 @@
 import subprocess
 import sys
 
-import pytest
-
 from stack.paths import ROOT
-
-pytestmark = pytest.mark.core
 
 
 def test_fuzzing_finds_no_fault() -> None:

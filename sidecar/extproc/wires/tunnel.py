@@ -15,12 +15,12 @@ from http import HTTPStatus
 
 from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, ProcessingResponse
 
+from sidecar.backends.triton.frames import frame, status_of
 from sidecar.exchange.actions import CallUpstream
 from sidecar.exchange.events import UpstreamBytes, UpstreamEnd
 from sidecar.extproc import messages
 from sidecar.extproc.wires.http1 import Http1Error, ResponseReader
 from sidecar.extproc.wires.wire import MODEL_STREAM_INFER
-from sidecar.triton.frames import frame, status_of
 
 
 class TunnelWire:

@@ -10,13 +10,13 @@ from pydantic_core import core_schema
 
 from sidecar.responses.open_items import Json
 from sidecar.responses.request import ResponsesRequest
-from sidecar.responses.wire import ClosedModel
+from sidecar.responses.request_model import ClosedModel
 
 REF_TEMPLATE = "#/components/schemas/{model}"
 
 
 class _RequestSchema(GenerateJsonSchema):
-    """Says what :class:`WireModel` adds to pydantic's reading: ``null`` is absence, settings are closed objects."""
+    """Says what :class:`RequestModel` adds to pydantic's reading: ``null`` is absence, settings are closed objects."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         """The schema of one model."""

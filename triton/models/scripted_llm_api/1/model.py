@@ -3,9 +3,9 @@
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "python"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "runtime"))
 
-from contracts.llm_api import LlmApi
+from flavours.llm_api import LlmApi
 from scripted.model import Scripted
 
 

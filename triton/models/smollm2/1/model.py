@@ -3,9 +3,9 @@
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "python"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "runtime"))
 
-from contracts.token_level import TokenLevel
+from flavours.token_level import TokenLevel
 from smollm2.model import SmolLM2
 
 

@@ -3,9 +3,9 @@
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "python"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "runtime"))
 
-from contracts.ensemble import Ensemble
+from flavours.ensemble import Ensemble
 from smollm2.model import SmolLM2
 
 

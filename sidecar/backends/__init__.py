@@ -1,0 +1,1 @@
+"""The model runtimes that answers come from."""

@@ -1,0 +1,117 @@
+"""Triton's failures in the words of the Responses API.
+
+Triton reports most failures as a text in a stream whose gRPC status is OK, and the codes it does send are unreliable
+(``triton_grpc_error`` can crash older servers and is never sent), so failures are told apart by their text. The text
+itself never reaches a client: it may hold prompts, paths or tracebacks.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from sidecar.backends.triton.frames import GrpcStatus
+from sidecar.responses.errors import ApiError
+
+_DEADLINE_EXCEEDED = 4
+
+
+@dataclass(eq=False)
+class BackendError(ApiError):
+    """A failure of the model runtime.
+
+    ``failure`` names its class for logs and metrics; ``words`` are the runtime's own, for the operator alone.
+    """
+
+    failure: str = ""
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """A class of failures and how it is told to the client."""
+
+    name: str
+    code: str
+    message: str
+    param: str | None = None
+    status: int | None = None
+
+    def error(self, words: str = "") -> BackendError:
+        return BackendError(
+            self.code, self.message, self.param, status_override=self.status, failure=self.name, words=words
+        )
+
+
+_BACKEND = "infer_backend_unavailable"
+_NOT_AVAILABLE = "The model runtime is not available; try again shortly."
+
+_QUEUE_FULL = _Failure("queue_full", "capacity_unavailable", "The model's queue is full; try again shortly.")
+_OUT_OF_MEMORY = _Failure("out_of_memory", "capacity_unavailable", "The model has no memory left; try again shortly.")
+_TOO_LONG = _Failure(
+    "prompt_too_long", "context_length_exceeded", "The prompt is longer than the model's context.", "input"
+)
+_NOT_LOADED = _Failure("not_loaded", _BACKEND, _NOT_AVAILABLE)
+_UNHEALTHY = _Failure("unhealthy", _BACKEND, _NOT_AVAILABLE)
+_STOPPING = _Failure("stopping", _BACKEND, _NOT_AVAILABLE)
+_CANCELLED = _Failure("cancelled", _BACKEND, "The model runtime ended the answer early.")
+_FAILED = _Failure("failed", _BACKEND, "The model failed while generating.")
+_ENDED_EARLY = _Failure("ended_early", _BACKEND, "The model runtime ended the answer early.")
+_UNREACHABLE = _Failure("unreachable", _BACKEND, _NOT_AVAILABLE)
+_TIMEOUT = _Failure("timeout", _BACKEND, "The model did not answer in time.", status=HTTPStatus.GATEWAY_TIMEOUT.value)
+
+# First match wins. Sources: triton-inference-server's core and http/grpc front ends, the python backend, TensorRT-LLM's
+# executor and vLLM's engine. A failure inside an ensemble or a BLS model comes wrapped in other words or a traceback.
+_BY_TEXT = tuple(
+    (re.compile(pattern, re.IGNORECASE), failure)
+    for pattern, failure in (
+        (r"maximum queue size|request timeout expired|queue is full", _QUEUE_FULL),
+        (
+            r"exceeds? (the )?(maximum|max|model'?s?) (input|prompt|sequence|context|model) ?(length|size|len)?"
+            r"|exceed_context_size|prompt length .* exceeds|longer than the maximum model length|maximum context length"
+            r"|(length|tokens) .*should not exceed max_(num_tokens|seq_len|input_len)",
+            _TOO_LONG,
+        ),
+        (r"out of memory|can't allocate new blocks|no free blocks", _OUT_OF_MEMORY),
+        (r"unknown model|no available versions|version \d+ is not found|is not ready", _NOT_LOADED),
+        (r"is not healthy|unhealthy", _UNHEALTHY),
+        (r"shutting down|is unloading|being unloaded", _STOPPING),
+        (r"\bcancell?ed\b", _CANCELLED),
+        (r"unavailable", _UNREACHABLE),
+    )
+)
+
+
+def classify_message(text: str) -> BackendError:
+    """The error for an ``error_message`` of ``ModelStreamInfer``."""
+    return next((failure for pattern, failure in _BY_TEXT if pattern.search(text)), _FAILED).error(text)
+
+
+def classify_end(http_status: int | None, grpc: GrpcStatus | None) -> BackendError:
+    """The error for a stream that ended without having finished.
+
+    Envoy's own answers carry a real HTTP status beside a gRPC status, and the HTTP status is the truer one: an idle
+    timeout is 504 there and UNAVAILABLE here. With neither, the connection broke.
+    """
+    words = grpc.message if grpc is not None else ""
+    timed_out = http_status == HTTPStatus.GATEWAY_TIMEOUT or (
+        http_status in (None, HTTPStatus.OK) and grpc is not None and grpc.code == _DEADLINE_EXCEEDED
+    )
+    if timed_out:
+        return _TIMEOUT.error(words)
+    if grpc is not None and grpc.code and grpc.message and http_status in (None, HTTPStatus.OK):
+        return classify_message(grpc.message)
+    if http_status is None or http_status == HTTPStatus.OK:
+        return _ENDED_EARLY.error(words)
+    return _UNREACHABLE.error(words)
+
+
+def given_up(reason: str) -> BackendError:
+    """The error for a generation that the runtime ended unfinished; ``reason`` is its finish reason."""
+    return _ENDED_EARLY.error(reason)
+
+
+def timeout() -> BackendError:
+    """The error for a model that stays silent for too long: 504 before the first token."""
+    return _TIMEOUT.error()

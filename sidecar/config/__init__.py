@@ -1,0 +1,1 @@
+"""The configuration: its values, and how a file becomes them."""

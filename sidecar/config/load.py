@@ -1,0 +1,71 @@
+"""Reads the configuration's YAML file; a mistake is reported with the key's path and what was expected."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from sidecar.config.models import Config
+
+_WORDS = {"extra_forbidden": "there is no such key", "model_type": "a mapping of keys is needed"}
+# sockaddr_un holds 107 characters, and the name of a worker's socket needs some of them.
+_MAX_SOCKETS_PATH = 90
+
+
+class ConfigError(Exception):
+    """A configuration that cannot be used; the message names the file and each key at fault."""
+
+
+def load(path: Path) -> Config:
+    """Read and check the file; relative paths in it are relative to the file's directory.
+
+    Raises:
+        ConfigError: the file cannot be read, is not YAML, or a key is wrong.
+    """
+    try:
+        data = yaml.load(path.read_text(encoding="utf-8"), _UniqueKeyLoader)
+        config = Config.model_validate(data)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read ({error})") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: not YAML ({' '.join(str(error).split())})") from error
+    except ValidationError as error:
+        raise ConfigError("\n".join(f"{path}: {line}" for line in _describe(error))) from error
+    config = _resolve(config, path.resolve().parent)
+    if len(str(config.sockets)) > _MAX_SOCKETS_PATH:
+        raise ConfigError(f"{path}: sockets: a directory for Unix sockets has at most {_MAX_SOCKETS_PATH} characters")
+    return config
+
+
+class _UniqueKeyLoader(yaml.SafeLoader):
+    """A safe loader that takes no key twice; YAML's own takes the last silently."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        twice = next((key for index, key in enumerate(keys) if key in keys[:index]), None)
+        if twice is not None:
+            raise yaml.constructor.ConstructorError(None, None, f"the key {twice} stands twice", node.start_mark)
+        return super().construct_mapping(node, deep)
+
+
+def _resolve(config: Config, base: Path) -> Config:
+    models = tuple(model.model_copy(update={"tokenizer": base / model.tokenizer}) for model in config.models)
+    return config.model_copy(update={"sockets": base / config.sockets, "models": models})
+
+
+def _describe(error: ValidationError) -> list[str]:
+    faults = error.errors()
+    # A list that lost its faulty members is reported as too short as well.
+    around = {fault["loc"][:depth] for fault in faults for depth in range(len(fault["loc"]))}
+    faults = [fault for fault in faults if fault["type"] != "too_short" or fault["loc"] not in around]
+    return [f"{_path(fault['loc'])}: {_WORDS.get(fault['type'], fault['msg'])}" for fault in faults]
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    path = ""
+    for step in location:
+        path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else step
+    return path or "the file"

@@ -1,0 +1,33 @@
+"""Hermes and Qwen: a JSON object between tags.
+
+    <tool_call>
+    {"name": "f", "arguments": {"a": 1}}
+    </tool_call>
+
+Source: the chat templates of Hermes 2 Pro, Qwen2.5 and Qwen3.
+"""
+
+from __future__ import annotations
+
+from sidecar.generation.calls import CallParser
+from sidecar.generation.source import Markers, Steps
+
+MARKERS = ("<tool_call>", "</tool_call>")
+_BEGIN = Markers("<tool_call>")
+
+
+class HermesParser(CallParser):
+    """Reads text with such calls."""
+
+    def read(self) -> Steps[None]:
+        """Text and calls in turn."""
+        while marker := (yield from self.source.until(_BEGIN, self.sink.text)):
+            self.hold(marker)
+            yield from self.source.space()
+            if (yield from self.call()):
+                yield from self.closing("</tool_call>")
+
+
+def detect(template: str) -> bool:
+    """Whether a chat template writes calls so."""
+    return "<tool_call>" in template and '"arguments"' in template.replace("\\", "")

@@ -1,0 +1,87 @@
+"""Reasoning that a model puts between markers before its answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sidecar.generation.coroutine import CoroutineParser
+from sidecar.generation.segments import Parser
+from sidecar.generation.source import Markers, Steps
+
+
+@dataclass(frozen=True)
+class ReasoningFormat:
+    """The markers of a model family.
+
+    ``implied`` models may begin to reason without the opening marker, although the prompt does not end with it either.
+    """
+
+    begin: str
+    end: str
+    implied: bool = False
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """What must be visible in the detokenized text, special token or not."""
+        return (self.begin, self.end)
+
+    def opened_by(self, prompt: str) -> bool:
+        """Whether a generation that follows the rendered ``prompt`` begins inside the reasoning."""
+        prompt = prompt.rstrip()
+        return prompt.endswith(self.begin) or (self.implied and not prompt.endswith(self.end))
+
+
+class ReasoningParser(CoroutineParser):
+    """Reads the reasoning and hands what follows to the parser of the answer.
+
+    Only the beginning of a generation can be reasoning: markers in the answer may be an example or an argument.
+    ``opened`` tells that the generation begins inside; the opening marker may then come once more.
+    """
+
+    def __init__(self, markers: ReasoningFormat, inner: Parser, *, opened: bool) -> None:
+        super().__init__()
+        self._markers = markers
+        self._inner = inner
+        self._opened = opened
+
+    def read(self) -> Steps[None]:
+        """The reasoning, if there is any, then the answer."""
+        yield from self.source.space()
+        begin = yield from self.source.literal(self._markers.begin)
+        if begin or self._opened:
+            end = yield from self.source.until(Markers(self._markers.end), self.sink.reasoning)
+            self.source.take(len(end))
+            yield from self.source.space()
+        yield from self.source.rest(lambda text: self.sink.extend(self._inner.feed(text)))
+        self.sink.extend(self._inner.end())
+
+
+def _think(template: str) -> bool:
+    return "</think>" in template
+
+
+def _deepseek_r1(template: str) -> bool:
+    # Later DeepSeek templates have a switch, and always write one of the markers.
+    return "<｜Assistant｜>" in template and "</think>" in template and "thinking" not in template
+
+
+def _mistral(template: str) -> bool:
+    return "[THINK]" in template
+
+
+_THINK = ReasoningFormat("<think>", "</think>")
+
+REASONING = {
+    "think": _THINK,
+    "deepseek_r1": ReasoningFormat("<think>", "</think>", implied=True),
+    "mistral": ReasoningFormat("[THINK]", "[/THINK]"),
+}
+"""The known markers by name."""
+
+_DETECTORS = {"deepseek_r1": _deepseek_r1, "think": _think, "mistral": _mistral}
+"""How a chat template shows them; the first that does is the one."""
+
+
+def detect_reasoning(template: str) -> str | None:
+    """The name in :data:`REASONING` of the markers that a chat template writes; ``None`` where it writes none."""
+    return next((name for name, shows in _DETECTORS.items() if shows(template)), None)

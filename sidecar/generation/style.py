@@ -1,0 +1,73 @@
+"""How a model writes its answers: where its reasoning stands, and the format of its calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from sidecar.generation.formats import FORMATS, Format, detect_format
+from sidecar.generation.formats.forced import ForcedParser
+from sidecar.generation.reasoning import REASONING, ReasoningFormat, ReasoningParser, detect_reasoning
+from sidecar.generation.segments import Parser, PlainText
+
+T = TypeVar("T")
+
+AUTO = "auto"
+NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """A model's way of writing; ``None`` where it has no reasoning, or no calls."""
+
+    reasoning: ReasoningFormat | None
+    calls: Format | None
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """What must be visible in the detokenized text, special tokens or not."""
+        reasoning = self.reasoning.markers if self.reasoning else ()
+        return reasoning + (self.calls.markers if self.calls else ())
+
+    def parser(self, functions: Mapping[str, Mapping[str, Any]], prompt_text: str) -> Parser:
+        """A parser for an answer to ``prompt_text``, in which any of ``functions`` may be called."""
+        answer: Parser = PlainText()
+        if self.calls and (functions or self.calls.frames_all):
+            answer = self.calls.make_parser(functions)
+        if self.reasoning is None:
+            return answer
+        return ReasoningParser(self.reasoning, answer, opened=self.reasoning.opened_by(prompt_text))
+
+
+def guided_parser(functions: Mapping[str, Mapping[str, Any]]) -> Parser:
+    """A parser for an answer that guided decoding keeps to JSON: a call of one of ``functions``, or else text.
+
+    The guide rules from the first token on, so there is neither reasoning nor markup.
+    """
+    return ForcedParser(functions) if functions else PlainText()
+
+
+def choose_style(template: str, *, reasoning: str | ReasoningFormat, calls: str) -> Style:
+    """The style that the settings name, or what the chat template's source shows where they say ``auto``.
+
+    ``reasoning`` may also be markers of the model's own. A template that knows no tools gets them described in the
+    Hermes format, so its answers are read in that.
+
+    Raises:
+        ValueError: a setting names no known format.
+    """
+    if calls == AUTO:
+        calls = detect_format(template) or "hermes"
+    call_format = _named(calls, FORMATS, "tool")
+    if reasoning == AUTO:
+        reasoning = detect_reasoning(template) or NONE
+    reasoning_format = _named(reasoning, REASONING, "reasoning") if isinstance(reasoning, str) else reasoning
+    # A format that frames all has its own place for reasoning.
+    return Style(None if call_format and call_format.frames_all else reasoning_format, call_format)
+
+
+def _named(name: str, known: Mapping[str, T], what: str) -> T | None:
+    if name != NONE and name not in known:
+        raise ValueError(f"unknown {what} format {name}; known are {', '.join(known)}")
+    return known.get(name)

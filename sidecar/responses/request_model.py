@@ -1,0 +1,68 @@
+"""What all request models share: strict scalars, ``null`` as absence, and errors that carry a code of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic_core import PydanticCustomError
+
+from sidecar.responses.wording import shown
+
+
+class RequestModel(BaseModel):
+    """An object of a request. Unknown members are ignored, since clients send back what servers once added.
+
+    Scalars are strict: an integer is not a boolean, not ``1.0`` and not ``"1"``, as on OpenAI's endpoint.
+    """
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_absent(cls, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: member for key, member in value.items() if member is not None}
+        return value
+
+
+class ClosedModel(RequestModel):
+    """An object of settings, where an unknown member is a setting that would silently have no effect: it is refused."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_unknown_members(cls, value: Any) -> Any:
+        # Not pydantic's own "forbid", which would gather an error for each of a million members.
+        known = {field.alias or name for name, field in cls.model_fields.items()}
+        for name, member in value.items() if isinstance(value, dict) else ():
+            if name not in known and member is not None:
+                raise fault(f"Unknown parameter: '{shown(name)}'.", member=shown(name), code="unsupported_parameter")
+        return value
+
+
+def fault(message: str, *, member: str = "", code: str = "invalid_request") -> PydanticCustomError:
+    """A validation error for a rule the type system cannot state.
+
+    ``code`` is a key of the error table; ``member`` continues the path of the value under validation (``name``,
+    ``[2].name``).
+    """
+    return PydanticCustomError("request_fault", "{message}", {"message": message, "member": member, "code": code})
+
+
+def text_as_parts(part_type: str) -> Callable[[Any], Any]:
+    """A before-validator: a plain string where a list of parts is expected means one text part of ``part_type``."""
+
+    def read(value: Any) -> Any:
+        return [{"type": part_type, "text": value}] if isinstance(value, str) else value
+
+    return read
+
+
+def type_tag(value: Any) -> str | None:
+    """The tag of a value in a union told apart by ``type``; ``None`` when it has none.
+
+    Tags are written in angle brackets, so that a path made by pydantic shows which of its steps are tags.
+    """
+    kind = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
+    return f"<{kind}>" if isinstance(kind, str) else None

@@ -1,0 +1,1 @@
+"""The processes: a supervisor and its workers."""

@@ -1,0 +1,174 @@
+"""One worker process: the ext_proc service and its health on a Unix socket, from start to drained stop."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import grpc
+import uvloop
+from envoy.service.ext_proc.v3.external_processor_pb2_grpc import add_ExternalProcessorServicer_to_server
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+from sidecar.backends.triton.client import TritonUnreachableError, discover
+from sidecar.backends.triton.discovery import UnknownContractError
+from sidecar.config.models import Config, ModelConfig, ReasoningMarkers
+from sidecar.egress.loader import ImageLoader
+from sidecar.exchange.models import ModelCatalog, ServedModel
+from sidecar.extproc.preparation import preparation_threads
+from sidecar.extproc.service import ExtProcService, Sessions
+from sidecar.generation.reasoning import ReasoningFormat
+from sidecar.generation.style import choose_style
+from sidecar.prompts.renderer import PromptRenderer
+from sidecar.prompts.tokenizer import Tokenizer, read_template
+from sidecar.responses.errors import ApiError
+from sidecar.surfaces import SURFACES, Surface
+
+# Envoy sends request bodies in messages of at most its buffer limit (1 MiB here); the rest is headroom.
+_MAX_MESSAGE_BYTES = 4 * 1024 * 1024
+# Envoy checks health every second and waits a second for the answer: after this it sends nothing new.
+_HEALTH_NOTICE_SECONDS = 2.5
+# Kept at the end of a drain, so that streams still running end with an error event instead of being cut.
+_LAST_WORDS_SECONDS = 1.0
+_DISCOVERY_RETRY_SECONDS = 2.0
+
+_log = logging.getLogger(__name__)
+
+
+def load_model(config: ModelConfig) -> ServedModel:
+    """A model as exchanges need it; its contract is still to be discovered.
+
+    Raises:
+        OSError, ValueError: the tokenizer or its template cannot be loaded.
+    """
+    template = read_template(config.tokenizer) or ""
+    named = config.reasoning_format
+    reasoning = ReasoningFormat(named.begin, named.end) if isinstance(named, ReasoningMarkers) else named
+    style = choose_style(template, reasoning=reasoning, calls=config.tool_format)
+    tokenizer = Tokenizer.load(config.tokenizer, style.markers)
+    return ServedModel(
+        name=config.name,
+        aliases=config.aliases,
+        created=int((config.tokenizer / "tokenizer.json").stat().st_mtime),
+        triton_model=config.triton_model,
+        context_length=config.context_length,
+        limits=config.limits,
+        stop=config.stop,
+        first_token_timeout=config.first_token_timeout,
+        token_timeout=config.token_timeout,
+        renderer=PromptRenderer(tokenizer, late_system=config.late_system),
+        style=style,
+        unguided=config.unguided,
+    )
+
+
+def run_worker(config: Config, index: int) -> None:
+    """Serve until SIGTERM, or until standard input ends because the supervisor has died; then drain and return."""
+    # The loop shares the interpreter with the threads that render prompts: hand over quickly.
+    sys.setswitchinterval(0.001)
+    uvloop.run(_serve(config, index))
+
+
+async def _serve(config: Config, index: int) -> None:
+    stop = _stop_event()
+    catalog = ModelCatalog([load_model(model) for model in config.models])
+    # Everything loaded so far lives as long as the worker: the garbage collector need not look at it again.
+    gc.freeze()
+    with (
+        preparation_threads() as prepare,
+        # Apart, so that large images do not hold up the prompts of other requests.
+        ThreadPoolExecutor(max_workers=2, thread_name_prefix="images") as decoders,
+    ):
+        sessions = Sessions(
+            catalog,
+            _surfaces(config),
+            node=config.node,
+            keep_alive=config.keep_alive,
+            prepare=prepare,
+            images=ImageLoader(config.images, decoders),
+        )
+        server, set_health = await _start(config, index, sessions)
+        background = [
+            asyncio.create_task(sessions.tick_forever()),
+            *(asyncio.create_task(_discover(config.triton.address, model)) for model in catalog),
+        ]
+        await stop.wait()
+        await _drain(server, set_health, sessions, config.drain)
+        for task in background:
+            task.cancel()
+        await asyncio.gather(*background, return_exceptions=True)
+
+
+def _surfaces(config: Config) -> dict[str, Surface]:
+    settings = config.surfaces.model_dump()
+    return {name: replace(surface, **settings[name]) for name, surface in SURFACES.items()}
+
+
+async def _start(config: Config, index: int, sessions: Sessions) -> tuple[grpc.aio.Server, health.aio.HealthServicer]:
+    path = config.socket(index)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    server = grpc.aio.server(options=[("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES)])
+    add_ExternalProcessorServicer_to_server(ExtProcService(sessions), server)
+    set_health = health.aio.HealthServicer()
+    health_pb2_grpc.add_HealthServicer_to_server(set_health, server)
+    server.add_insecure_port(f"unix:{path}")
+    await server.start()
+    await set_health.set("", health_pb2.HealthCheckResponse.SERVING)
+    _log.info("worker %d serves on %s", index, path)
+    return server, set_health
+
+
+async def _drain(
+    server: grpc.aio.Server, set_health: health.aio.HealthServicer, sessions: Sessions, seconds: float
+) -> None:
+    """Take no new requests, let the running ones finish, and end the rest with an error before the deadline."""
+    _log.info("draining %d sessions for at most %g s", sessions.active, seconds)
+    await set_health.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
+    await asyncio.sleep(_HEALTH_NOTICE_SECONDS)
+    stopped = asyncio.ensure_future(server.stop(seconds + _LAST_WORDS_SECONDS))
+    done, _ = await asyncio.wait({stopped}, timeout=seconds)
+    if not done:
+        await sessions.abort_all(ApiError("node_unavailable", "The node is restarting; try again shortly."))
+    await stopped
+
+
+async def _discover(address: str, model: ServedModel) -> None:
+    """Ask Triton for the model's contract until it tells; requests for it are refused with 503 until then."""
+    last = ""
+    while model.contract is None:
+        try:
+            model.contract = await discover(address, model.triton_model)
+            _log.info("model %s: contract %s", model.name, model.contract.name)
+            return
+        except (TritonUnreachableError, UnknownContractError) as error:
+            if str(error) != last:
+                last = str(error)
+                _log.warning("model %s: %s", model.name, last)
+            await asyncio.sleep(_DISCOVERY_RETRY_SECONDS)
+
+
+def _stop_event() -> asyncio.Event:
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
+    # A terminal sends Ctrl-C to the whole group; the supervisor decides then.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    loop.add_reader(sys.stdin.fileno(), _at_end_of_input(loop, stop.set))
+    return stop
+
+
+def _at_end_of_input(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> Callable[[], None]:
+    def read() -> None:
+        if not os.read(sys.stdin.fileno(), 1024):
+            loop.remove_reader(sys.stdin.fileno())
+            callback()
+
+    return read

@@ -1,0 +1,334 @@
+"""The bench's own parts: what measures must be right before what is measured can be."""
+
+import asyncio
+import itertools
+import json
+import os
+import struct
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+
+from bench import messages
+from bench.cpu import cpu_seconds, family, machine_seconds
+from bench.direct import DirectConnection
+from bench.fake_triton import Cadence, Model, ServerConnection
+from bench.figures import NothingMeasuredError, Observation, figures, quantile, steady_rate, stretch
+from bench.http1 import Answer, ChunkedBody, EventReader
+from bench.http2 import (
+    END_HEADERS,
+    MAX_FRAME,
+    PADDED,
+    PREFACE,
+    PRIORITY,
+    SETTINGS_INITIAL_WINDOW_SIZE,
+    Frame,
+    FrameReader,
+    Type,
+    content,
+    frame,
+    header_block,
+)
+from bench.load import Load, run
+from bench.stamps import TICKS, Stamps, written_at
+
+WORDS = ["".join(letters) for letters in itertools.islice(itertools.product("abcdefghijk", repeat=5), TICKS)]
+
+
+def tokenizer_of(words: list[str]) -> Tokenizer:
+    return Tokenizer(WordLevel({word: position for position, word in enumerate(words)}, unk_token=words[0]))
+
+
+@pytest.fixture(scope="module")
+def stamps() -> Stamps:
+    return Stamps(tokenizer_of(["<unk>", "no blank", *(f" {word}" for word in WORDS)]))
+
+
+def split(data: bytes, cuts: list[int]) -> list[bytes]:
+    ends = sorted({cut % (len(data) + 1) for cut in cuts} | {len(data)})
+    return [data[start:end] for start, end in itertools.pairwise([0, *ends])]
+
+
+CUTS = st.lists(st.integers(min_value=0, max_value=10_000), max_size=20)
+
+
+# The clock
+
+
+def test_every_tick_has_a_word_that_reads_back(stamps):
+    assert stamps.ids[0] == 2
+    assert len(stamps.ids) == len(stamps.ticks) == TICKS
+    assert stamps.read(f" {WORDS[5]} {WORDS[TICKS - 1]}") == [5, TICKS - 1]
+
+
+def test_joined_and_trimmed_tokens_read_as_the_same_ticks(stamps):
+    assert stamps.read(f"{WORDS[7]} {WORDS[8]}") == stamps.read(f" {WORDS[7]}") + stamps.read(f" {WORDS[8]}")
+
+
+def test_text_that_is_no_stamp_is_refused(stamps):
+    with pytest.raises(KeyError):
+        stamps.read("hello")
+
+
+def test_a_vocabulary_with_too_few_words_is_refused():
+    with pytest.raises(ValueError, match="3 plain words"):
+        Stamps(tokenizer_of(["<unk>", " a", " b", " c", " d1"]))
+
+
+@given(
+    start=st.floats(min_value=0, max_value=1e6),
+    gaps=st.lists(st.floats(min_value=0, max_value=0.99), min_size=1, max_size=50),
+)
+def test_written_at_finds_times_over_many_turns_of_the_clock(start, gaps):
+    times = list(itertools.accumulate(gaps, initial=start))[1:]
+    ticks = [int(time * TICKS) % TICKS for time in times]
+    # Half a tick is what reading the clock loses, one more what the start's rounding may.
+    assert written_at(ticks, start - 1 / TICKS) == pytest.approx(times, abs=1 / TICKS)
+
+
+# Figures
+
+
+@pytest.mark.parametrize(
+    ("values", "share", "expected"),
+    [([1.0], 0.5, 1.0), ([3.0, 1.0, 2.0], 0.5, 2.0), ([1.0, 2.0, 3.0, 4.0], 0.5, 2.0), (list(range(1, 101)), 0.99, 99)],
+)
+def test_quantile(values, share, expected):
+    assert quantile(values, share) == expected
+
+
+def test_steady_rate_leaves_out_the_ends():
+    steady = [position / 100 for position in range(100)]
+    assert steady_rate(steady) == pytest.approx(100)
+    assert steady_rate(
+        [*(time - 50 for time in steady[:10]), *steady[10:90], *(time + 50 for time in steady[90:])]
+    ) == (pytest.approx(100))
+    assert steady_rate([1.0, 1.0, 1.0]) == 0
+
+
+def observation(latency: float, gap: float, tokens: int = 5) -> Observation:
+    seen = Observation(started=10.0)
+    for position in range(tokens):
+        written = 10.1 + position * gap
+        seen.tokens_arrived([int(written * TICKS) % TICKS], written + latency)
+    seen.failure = None
+    return seen
+
+
+def test_figures_measure_the_one_way_latency_of_each_token():
+    found = figures([observation(0.002, 0.05), observation(0.004, 0.05)], streams=2, rate=20)
+    assert found.latency_ms_p50 == pytest.approx(2, abs=0.06)
+    assert found.latency_ms_p99 == pytest.approx(4, abs=0.06)
+    assert found.ttft_ms_p50 == pytest.approx(102)
+    assert (found.requests, found.tokens, found.failures) == (2, 10, {})
+    assert found.stretch == pytest.approx(1)
+
+
+def test_stretch_tells_how_much_slower_than_the_cadence_a_stream_was():
+    assert stretch([observation(0, 0.06)], rate=20) == pytest.approx(1.2)
+    assert stretch([observation(0, 0.06)], rate=0) is None
+    assert stretch([observation(0, 0.06, tokens=1)], rate=20) is None
+
+
+def test_failed_streams_are_counted_and_not_measured():
+    found = figures([observation(0.002, 0.05), Observation(started=10.0)], streams=2, rate=20)
+    assert (found.requests, found.tokens, found.failures) == (2, 5, {"unfinished": 1})
+
+
+def test_figures_of_nothing_but_failures_are_refused():
+    with pytest.raises(NothingMeasuredError, match="unfinished"):
+        figures([Observation(started=0)], streams=1, rate=20)
+
+
+# Reading answers
+
+
+def chunked(*parts: bytes) -> bytes:
+    return b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in (*parts, b""))
+
+
+@given(parts=st.lists(st.binary(min_size=1, max_size=60), max_size=5), cuts=CUTS)
+def test_chunked_bodies_read_the_same_however_split(parts, cuts):
+    body = ChunkedBody()
+    assert b"".join(body.feed(piece) for piece in split(chunked(*parts), cuts)) == b"".join(parts)
+    assert body.ended
+
+
+@given(cuts=CUTS)
+def test_events_read_the_same_however_split_and_comments_are_skipped(cuts):
+    stream = b"event: a\ndata: {}\n\n: keep-alive\n\nevent: b\ndata: 1\n\n"
+    reader = EventReader()
+    assert [event for piece in split(stream, cuts) for event in reader.feed(piece)] == [(b"a", b"{}"), (b"b", b"1")]
+
+
+HEAD = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+def sse(name: str, **data: object) -> bytes:
+    return f"event: {name}\ndata: {json.dumps({'type': name, **data})}\n\n".encode()
+
+
+def delta(tick: int) -> bytes:
+    return sse("response.output_text.delta", delta=f" {WORDS[tick]}")
+
+
+@pytest.mark.parametrize(
+    ("parts", "failure"),
+    [
+        ([delta(3), delta(4), sse("response.incomplete")], None),
+        ([delta(3), delta(4), sse("response.completed")], None),
+        ([delta(3), sse("response.completed")], "tokens lost"),
+        ([delta(3), delta(4)], "no terminal event"),
+    ],
+)
+def test_an_answer_is_good_when_all_tokens_and_the_end_came(stamps, parts, failure):
+    seen = Observation(started=0)
+    assert Answer(seen, 2, stamps).feed(HEAD + chunked(*parts), now=1.0)
+    assert seen.failure == failure
+    assert seen.ticks == [3, 4][: len(seen.ticks)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n", "503"),
+        (HEAD + chunked(sse("error", code="internal")), "internal"),
+    ],
+)
+def test_an_answer_that_is_an_error_says_which(stamps, answer, message):
+    with pytest.raises(ConnectionError, match=message):
+        Answer(Observation(started=0), 2, stamps).feed(answer, now=1.0)
+
+
+# HTTP/2 and gRPC
+
+
+@given(payloads=st.lists(st.binary(max_size=40), max_size=5), skip=st.integers(min_value=0, max_value=30), cuts=CUTS)
+def test_frames_read_the_same_however_split(payloads, skip, cuts):
+    reader = FrameReader(skip)
+    data = bytes(skip) + b"".join(frame(Type.DATA, 0, 1, payload) for payload in payloads)
+    received = [one for piece in split(data, cuts) for one in reader.feed(piece)]
+    assert received == [Frame(Type.DATA, 0, 1, payload) for payload in payloads]
+
+
+def test_padding_and_priority_are_no_content():
+    assert content(Frame(Type.DATA, PADDED, 1, b"\x02abc\x00\x00")) == b"abc"
+    assert content(Frame(Type.HEADERS, PADDED | PRIORITY, 1, b"\x01\x00\x00\x00\x00\x00block\x00")) == b"block"
+
+
+@given(sizes=st.lists(st.integers(min_value=0, max_value=80), max_size=5), cuts=CUTS)
+def test_grpc_messages_read_the_same_however_split(sizes, cuts):
+    sent = [bytes(size) for size in sizes]
+    unframer = messages.Unframer()
+    data = b"".join(map(messages.framed, sent))
+    assert [message for piece in split(data, cuts) for message in unframer.feed(piece)] == sent
+
+
+def test_requests_and_tokens_read_back():
+    assert messages.requested_tokens(messages.infer_request("paced", [1, 2, 3], 70_000)) == ("paced", 70_000)
+    assert messages.token_of(messages.token_response("paced", 49_151)[5:]) == 49_151
+    assert messages.token_of(messages.final_response("paced")[5:]) is None
+
+
+class Wire(asyncio.Transport):
+    """An in-memory transport: what is written is kept, and delivered in small pieces to the peer, if there is one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.peer: asyncio.Protocol | None = None
+        self.written = bytearray()
+
+    def write(self, data: bytes) -> None:
+        self.written += data
+        if self.peer is not None:
+            for start in range(0, len(data), 7):
+                asyncio.get_running_loop().call_soon(self.peer.data_received, data[start : start + 7])
+
+    def is_closing(self) -> bool:
+        return False
+
+
+def server(stamps: Stamps) -> ServerConnection:
+    models = {"now": Model("now", 0.0, stamps)}
+    return ServerConnection(models, messages.unary_responses(), Cadence(ttft=0.0))
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        await asyncio.sleep(0)
+
+
+async def test_the_direct_client_gets_every_token_from_the_fake_triton(stamps):
+    client, fake = DirectConnection("now", stamps), server(stamps)
+    to_server, to_client = Wire(), Wire()
+    to_server.peer, to_client.peer = fake, client
+    fake.connection_made(to_client)
+    client.connection_made(to_server)
+
+    async def connect() -> DirectConnection:
+        return client
+
+    seen = await run(Load(streams=3, requests=6, tokens=20, ramp=0, limit=30), connect)
+    assert [(one.failure, len(one.ticks), one.events) for one in seen] == [(None, 20, 20)] * 6
+
+
+def call(stream: int, tokens: int) -> bytes:
+    head = frame(Type.HEADERS, END_HEADERS, stream, header_block((":path", messages.STREAM_INFER)))
+    return head + frame(Type.DATA, 0, stream, messages.framed(messages.infer_request("now", [1], tokens)))
+
+
+class Reader:
+    """Reads what a connection has written to its wire."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self._frames = FrameReader()
+        self.frames: list[Frame] = []
+
+    def data(self, stream: int) -> bytes:
+        self.frames += self._frames.feed(bytes(self._wire.written))
+        self._wire.written.clear()
+        return b"".join(one.payload for one in self.frames if one.type == Type.DATA and one.stream == stream)
+
+
+async def test_the_fake_triton_sends_no_more_than_the_windows_allow(stamps):
+    fake, wire = server(stamps), Wire()
+    fake.connection_made(wire)
+    sent = Reader(wire)
+    settings = frame(Type.SETTINGS, 0, 0, struct.pack(">HL", SETTINGS_INITIAL_WINDOW_SIZE, 10))
+    fake.data_received(PREFACE + settings + call(1, tokens=3))
+    await until(lambda: fake.outboxes[1].trailers is not None)
+    assert len(sent.data(1)) == 10
+    fake.data_received(frame(Type.WINDOW_UPDATE, 0, 1, struct.pack(">L", 5)))
+    assert len(sent.data(1)) == 15
+    fake.data_received(frame(Type.WINDOW_UPDATE, 0, 1, struct.pack(">L", MAX_FRAME)))
+    assert len(list(messages.Unframer().feed(sent.data(1)))) == 4, "three tokens and the final response"
+    assert not fake.outboxes
+
+
+async def test_a_cancelled_stream_gets_nothing_more(stamps):
+    fake, wire = server(stamps), Wire()
+    fake.connection_made(wire)
+    cancel = frame(Type.RST_STREAM, 0, 1, struct.pack(">L", 8))
+    fake.data_received(PREFACE + call(1, tokens=3) + call(3, tokens=3) + cancel)
+    await until(lambda: not fake.outboxes)
+    sent = Reader(wire)
+    assert sent.data(1) == b""
+    assert sent.data(3) != b""
+
+
+def test_processor_time_counts_this_process_and_the_machine():
+    pids = family([os.getpid()])
+    assert os.getpid() in pids
+    before, machine = cpu_seconds(pids), machine_seconds()
+    sum(range(3_000_000))
+    assert cpu_seconds(pids) > before
+    assert machine_seconds() >= machine
+
+
+def test_processes_that_are_gone_cost_nothing():
+    assert cpu_seconds(family([2**22 + 1])) == 0

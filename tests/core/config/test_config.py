@@ -1,0 +1,85 @@
+"""The configuration: what is right is taken, what is wrong is named by its key."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from sidecar.config.load import ConfigError, load
+
+MODEL = {"name": "m", "triton_model": "tensorrt_llm", "tokenizer": "tokenizers/m", "context_length": 2048}
+GOOD: dict[str, Any] = {"node": "n1", "sockets": "run", "triton": {"address": "127.0.0.1:8001"}, "models": [MODEL]}
+
+
+def write(directory: Path, content: Any) -> Path:
+    path = directory / "sidecar.yaml"
+    path.write_text(content if isinstance(content, str) else yaml.safe_dump(content))
+    return path
+
+
+def test_relative_paths_are_relative_to_the_file(tmp_path: Path) -> None:
+    path = Path("/tmp") / f"responses-config-{tmp_path.name}"
+    path.mkdir()
+    config = load(write(path, GOOD))
+    assert config.socket(1) == path / "run" / "worker-1.sock"
+    assert config.models[0].tokenizer == path / "tokenizers" / "m"
+    (path / "sidecar.yaml").unlink()
+    path.rmdir()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"workers": 0}, "workers: Input should be greater than or equal to 1"),
+        ({"wrokers": 2}, "wrokers: there is no such key"),
+        ({"triton": {"address": "localhost"}}, "triton.address: String should match pattern"),
+        ({"triton": {}}, "triton.address: Field required"),
+        ({"models": []}, "models: Tuple should have at least 1 item"),
+        ({"models": [{**MODEL, "context_length": "x"}]}, "models[0].context_length: Input should be a valid integer"),
+        ({"models": [{**MODEL, "triton_model": "a b"}]}, "models[0].triton_model: String should match pattern"),
+        ({"models": [{**MODEL, "limits": {"max_items": 0}}]}, "models[0].limits.max_items: Input should be greater"),
+        (
+            {"models": [{**MODEL, "reasoning_format": {"begin": "x"}}]},
+            "models[0].reasoning_format.ReasoningMarkers.end",
+        ),
+        ({"models": [MODEL, MODEL]}, "m is the name or alias of more than one model"),
+        (
+            {"models": [MODEL, {**MODEL, "name": "n", "aliases": ["m"]}]},
+            "m is the name or alias of more than one model",
+        ),
+        ({"models": [{**MODEL, "aliases": ["m"]}]}, "m is the name or alias of more than one model, or twice of one"),
+        ({"models": [{**MODEL, "aliases": [""]}]}, "models[0].aliases[0]: String should have at least 1 character"),
+        ({"models": [{**MODEL, "late_system": "drop"}]}, "models[0].late_system: Input should be 'user' or 'leading'"),
+        ({"log_level": "trace"}, "log_level: Input should be 'info' or 'debug'"),
+        ({"surfaces": {"node": {"failed_event": "perhaps"}}}, "surfaces.node.failed_event: Input should be a valid"),
+        ({"images": {"max_pixels": 0}}, "images.max_pixels: Input should be greater than or equal to 1"),
+        ({"images": {"ports": []}}, "images.ports: Tuple should have at least 1 item"),
+        ({"sockets": "/" + "x" * 100}, "sockets: a directory for Unix sockets has at most 90 characters"),
+    ],
+)
+def test_a_mistake_is_named_by_its_key(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    path = write(tmp_path, {**GOOD, "sockets": "/run/responses", **change})
+    with pytest.raises(ConfigError) as raised:
+        load(path)
+    assert f"{path}: " in str(raised.value)
+    assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "the file: a mapping of keys is needed"),
+        ("- a\n", "the file: a mapping of keys is needed"),
+        ("a: [", "not YAML"),
+        ("node: a\nnode: b\n", "the key node stands twice"),
+    ],
+)
+def test_a_file_that_is_no_mapping_is_refused(tmp_path: Path, content: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load(write(tmp_path, content))
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load(tmp_path / "none.yaml")

@@ -1,0 +1,450 @@
+"""The ext_proc session over an in-memory stream: the order of messages that Envoy needs, on both wires."""
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from envoy.config.core.v3.base_pb2 import HeaderMap, HeaderValue
+from envoy.service.ext_proc.v3.external_processor_pb2 import (
+    HttpBody,
+    HttpHeaders,
+    HttpTrailers,
+    ProcessingRequest,
+    ProcessingResponse,
+)
+
+from sidecar.backends.triton.frames import frame
+from sidecar.config.models import ImageLimits
+from sidecar.egress.budget import ByteBudget
+from sidecar.egress.loader import ImageLoader
+from sidecar.exchange.exchange import Exchange
+from sidecar.extproc.preparation import Preparation
+from sidecar.extproc.session import Session
+from sidecar.images.image import Image, ImageRef
+from sidecar.responses.errors import ApiError
+from tests.core import kit
+from tests.core.sse import parse
+
+TUNNEL_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/grpc-web+proto\r\ntransfer-encoding: chunked\r\n\r\n"
+BODY = kit.request(stream=True).body
+
+
+class Stream:
+    """Envoy's end of the stream, in memory."""
+
+    def __init__(self) -> None:
+        self.to_sidecar: asyncio.Queue[ProcessingRequest | None] = asyncio.Queue()
+        self.from_sidecar: asyncio.Queue[ProcessingResponse] = asyncio.Queue()
+
+    async def read(self) -> ProcessingRequest | None:
+        return await self.to_sidecar.get()
+
+    async def write(self, message: ProcessingResponse) -> None:
+        self.from_sidecar.put_nowait(message)
+
+    def send(self, *messages: ProcessingRequest | None) -> None:
+        for message in messages:
+            self.to_sidecar.put_nowait(message)
+
+    async def take(self) -> ProcessingResponse:
+        return await asyncio.wait_for(self.from_sidecar.get(), 5)
+
+    def rest(self) -> list[ProcessingResponse]:
+        return [self.from_sidecar.get_nowait() for _ in range(self.from_sidecar.qsize())]
+
+
+class Clock:
+    """Time that the test sets."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def unix(self) -> float:
+        return 1_800_000_000.0
+
+
+def header_map(headers: dict[str, str]) -> HeaderMap:
+    return HeaderMap(headers=[HeaderValue(key=key, raw_value=value.encode()) for key, value in headers.items()])
+
+
+def request_head(end: bool = False, **headers: str) -> ProcessingRequest:
+    common = {"content-type": "application/json", "x-request-id": "r-1", "grpc-timeout": "1m", **kit.CREATE}
+    return ProcessingRequest(request_headers=HttpHeaders(headers=header_map({**common, **headers}), end_of_stream=end))
+
+
+def request_body(data: bytes, end: bool = True) -> ProcessingRequest:
+    return ProcessingRequest(request_body=HttpBody(body=data, end_of_stream=end))
+
+
+def response_head(status: str = "200", end: bool = False, **headers: str) -> ProcessingRequest:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return ProcessingRequest(
+        response_headers=HttpHeaders(headers=header_map({":status": status, **named}), end_of_stream=end)
+    )
+
+
+def response_body(data: bytes, end: bool = False) -> ProcessingRequest:
+    return ProcessingRequest(response_body=HttpBody(body=data, end_of_stream=end))
+
+
+def response_trailers(**trailers: str) -> ProcessingRequest:
+    named = {name.replace("_", "-"): value for name, value in trailers.items()}
+    return ProcessingRequest(response_trailers=HttpTrailers(trailers=header_map(named)))
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+class Run:
+    """One session under test."""
+
+    def __init__(self, wire: str, exchange: Exchange, executor: ThreadPoolExecutor, images: ImageLoader) -> None:
+        self.stream, self.clock, self.exchange = Stream(), Clock(), exchange
+        prepare = Preparation(executor, executor)
+        self.session = Session(self.stream, exchange, wire=wire, clock=self.clock, prepare=prepare, images=images)
+        self.task = asyncio.create_task(self.session.run())
+
+    async def call(self, *messages: ProcessingRequest) -> list[ProcessingResponse]:
+        """Send a request; the messages of the upstream call."""
+        self.stream.send(*(messages or (request_head(), request_body(BODY))))
+        return [await self.stream.take(), await self.stream.take()]
+
+    async def finished(self) -> list[ProcessingResponse]:
+        """Wait for the session to end; what it still sent."""
+        await asyncio.wait_for(self.task, 5)
+        return self.stream.rest()
+
+
+Start = Callable[..., Run]
+
+
+@pytest.fixture
+async def start() -> AsyncIterator[Start]:
+    async with _runs() as begin:
+        yield begin
+
+
+@asynccontextmanager
+async def _runs() -> AsyncIterator[Start]:
+    runs: list[Run] = []
+    with ThreadPoolExecutor(1) as executor:
+
+        def begin(wire: str = "tunnel", exchange: Exchange | None = None, images: ImageLoader | None = None) -> Run:
+            loader = images or ImageLoader(ImageLimits(), executor)
+            runs.append(Run(wire, exchange or kit.exchange(), executor, loader))
+            return runs[-1]
+
+        yield begin
+        for run in runs:
+            run.task.cancel()
+        await asyncio.gather(*(run.task for run in runs), return_exceptions=True)
+
+
+def streamed(message: ProcessingResponse) -> tuple[bytes, bool]:
+    response = message.response_body.response.body_mutation.streamed_response
+    return response.body, response.end_of_stream
+
+
+def streamed_request(message: ProcessingResponse) -> bytes:
+    return message.request_body.response.body_mutation.streamed_response.body
+
+
+def set_headers(message: ProcessingResponse) -> dict[str, str]:
+    kind = getattr(message, message.WhichOneof("response"))
+    mutation = kind.response.header_mutation if hasattr(kind, "response") else kind.headers
+    return {option.header.key: option.header.raw_value.decode() for option in mutation.set_headers}
+
+
+async def test_the_tunnel_carries_one_http_request_that_never_ends(start: Start) -> None:
+    head, body = await start().call()
+    assert head.WhichOneof("response") == "request_headers"
+    sent = body.request_body.response.body_mutation.streamed_response
+    assert not sent.end_of_stream
+    lines, _, payload = sent.body.partition(b"\r\n\r\n")
+    assert lines.startswith(b"POST /inference.GRPCInferenceService/ModelStreamInfer HTTP/1.1\r\n")
+    assert b"\r\ncontent-length: %d\r\n" % len(payload) in lines
+    assert b"x-request-id: r-1" in lines
+    assert b"grpc-timeout" not in lines
+
+
+async def test_a_long_request_is_sent_in_messages_that_envoy_takes(start: Start) -> None:
+    run = start(exchange=kit.exchange(kit.model(400_000, context_length=1_000_000)))
+    run.stream.send(request_head(), request_body(BODY))
+    first, second, third = [await run.stream.take() for _ in range(3)]
+    assert first.HasField("request_headers")
+    bodies = [message.request_body.response.body_mutation.streamed_response.body for message in (second, third)]
+    assert [len(bodies[0]), len(bodies[1]) < 1 << 20] == [1 << 20, True]
+
+
+async def test_a_stream_through_the_tunnel(start: Start) -> None:
+    run = start()
+    await run.call()
+    run.stream.send(response_head())
+    run.stream.send(response_body(TUNNEL_HEAD + chunk(kit.text("Hel"))))
+    head, opening = await run.stream.take(), await run.stream.take()
+    assert set_headers(head)["content-type"] == "text/event-stream; charset=utf-8"
+    events, end = streamed(opening)
+    assert not end
+    assert parse(events)[-1].data["delta"] == "Hel"
+    run.stream.send(response_body(chunk(kit.text("lo")) + chunk(kit.text("!")) + chunk(kit.final()) + b"0\r\n\r\n"))
+    (last,) = await run.finished()
+    events, end = streamed(last)
+    assert end
+    assert [event.data.get("delta") for event in parse(events)[:2]] == ["lo", "!"]
+    assert parse(events)[-1].type == "response.completed"
+
+
+async def test_a_body_in_pieces_with_an_empty_end_is_one_request(start: Start) -> None:
+    run = start()
+    head, _ = await run.call(
+        request_head(), request_body(BODY[:9], end=False), request_body(BODY[9:], end=False), request_body(b"")
+    )
+    assert head.HasField("request_headers")
+
+
+async def test_a_refusal_is_an_immediate_response_marked_as_ours(start: Start) -> None:
+    run = start()
+    run.stream.send(request_head(), request_body(b"{"))
+    (refusal,) = await run.finished()
+    immediate = refusal.immediate_response
+    assert immediate.status.code == 400
+    assert immediate.details == "responses_invalid_request"
+    assert json.loads(immediate.body)["error"]["code"] == "invalid_request"
+    assert immediate.headers.set_headers[0].header.raw_value == b"application/json"
+
+
+async def test_a_body_beyond_every_models_limit_is_refused_with_its_whole_size(start: Start) -> None:
+    run = start()
+    run.stream.send(request_head(), request_body(b" " * 900, end=False), request_body(b" " * 900))
+    (refusal,) = await run.finished()
+    assert refusal.immediate_response.status.code == 413
+    message = json.loads(refusal.immediate_response.body)["error"]["message"]
+    assert message == "Request body is 1800 bytes; this node accepts at most 1000"
+
+
+async def test_a_request_without_a_body_is_refused(start: Start) -> None:
+    run = start()
+    run.stream.send(request_head(end=True))
+    (refusal,) = await run.finished()
+    assert refusal.immediate_response.status.code == 400
+
+
+@pytest.mark.parametrize(
+    ("messages", "status"),
+    [
+        ([response_head("503", end=True)], 503),
+        ([response_head(), response_body(b"", end=True)], 503),
+        ([response_head(), response_body(b"HTTP/1.1 504 Gateway Timeout\r\ngrpc-status: 14\r\n\r\n")], 504),
+        ([response_head(), response_body(b"HTTP/1.1 200 OK\r\ngrpc-status: 14\r\ncontent-length: 0\r\n\r\n")], 503),
+        ([response_head(), response_body(b"nonsense\r\n\r\n")], 503),
+    ],
+)
+async def test_a_tunnel_that_fails_first_is_a_plain_error(
+    start: Start, messages: Iterable[ProcessingRequest], status: int
+) -> None:
+    run = start()
+    await run.call()
+    run.stream.send(*messages)
+    (failure,) = await run.finished()
+    assert failure.immediate_response.status.code == status
+
+
+async def test_a_tunnel_that_breaks_ends_the_stream_with_an_error_event(start: Start) -> None:
+    run = start()
+    await run.call()
+    run.stream.send(response_head(), response_body(TUNNEL_HEAD + chunk(kit.text("Hel"))), response_body(b"", end=True))
+    *_, last = await run.finished()
+    events, end = streamed(last)
+    assert end
+    assert [event.type for event in parse(events)] == ["error"]
+
+
+async def test_the_direct_wire_is_one_grpc_call_without_foreign_headers(start: Start) -> None:
+    head, body = await start("direct").call()
+    mutation = head.request_headers.response.header_mutation
+    assert set_headers(head) == {
+        ":path": "/inference.GRPCInferenceService/ModelStreamInfer",
+        ":method": "POST",
+        "content-type": "application/grpc",
+        "te": "trailers",
+        "x-request-id": "r-1",
+    }
+    assert list(mutation.remove_headers) == ["grpc-timeout"]
+    sent = body.request_body.response.body_mutation.streamed_response
+    assert sent.end_of_stream
+    assert sent.body[:5] == frame(sent.body[5:])[:5]
+
+
+async def test_a_stream_over_the_direct_wire_ends_with_its_trailers(start: Start) -> None:
+    run = start("direct")
+    await run.call()
+    run.stream.send(response_head(content_type="application/grpc"), response_body(kit.text("Hel")))
+    run.stream.send(response_body(kit.response([], final=True)), response_trailers(grpc_status="0", grpc_message=""))
+    head, _, last, trailers = await run.finished()
+    assert "grpc-status" in head.response_headers.response.header_mutation.remove_headers
+    events, end = streamed(last)
+    assert not end
+    assert parse(events)[-1].type == "response.completed"
+    assert list(trailers.response_trailers.header_mutation.remove_headers) == ["grpc-status", "grpc-message"]
+
+
+@pytest.mark.parametrize(
+    ("message", "status"),
+    [
+        (response_head("503", end=True), 503),
+        (response_head("504", end=True, content_type="application/json"), 504),
+        (response_head(end=True, content_type="application/grpc", grpc_status="14"), 503),
+    ],
+)
+async def test_a_direct_call_that_fails_first_is_a_plain_error(
+    start: Start, message: ProcessingRequest, status: int
+) -> None:
+    run = start("direct")
+    await run.call()
+    run.stream.send(message)
+    (failure,) = await run.finished()
+    assert failure.immediate_response.status.code == status
+
+
+async def test_ticks_keep_a_stream_alive_and_end_a_silent_one(start: Start) -> None:
+    run = start()
+    await run.call()
+    run.stream.send(response_head(), response_body(TUNNEL_HEAD + chunk(kit.text("Hel"))))
+    await run.stream.take(), await run.stream.take()
+    run.clock.now += 3.5
+    await run.session.tick()
+    assert streamed(await run.stream.take()) == (b": keep-alive\n\n", False)
+    run.clock.now += 5
+    await run.session.tick()
+    events, end = streamed(await run.stream.take())
+    assert (parse(events)[0].type, end) == ("error", True)
+    run.stream.send(None)
+    assert await run.finished() == []
+
+
+async def test_an_abort_ends_a_running_session(start: Start) -> None:
+    run = start()
+    await run.call()
+    await run.session.abort(ApiError("node_unavailable", "restarting"))
+    assert (await run.stream.take()).immediate_response.status.code == 503
+    run.stream.send(None)
+    assert await run.finished() == []
+
+
+class Broken(Exchange):
+    """An exchange with a fault in it."""
+
+    def __init__(self, sound: Exchange, at: str) -> None:
+        self.__dict__.update(sound.__dict__)
+        self.at = at
+
+    def handle(self, event: Any) -> Any:
+        if type(event).__name__ == self.at:
+            raise RuntimeError("a secret prompt")
+        return super().handle(event)
+
+
+async def test_a_fault_before_the_head_is_an_internal_error_with_the_request_id(start: Start) -> None:
+    run = start(exchange=Broken(kit.exchange(), "RequestComplete"))
+    run.stream.send(request_head(), request_body(BODY))
+    (failure,) = await run.finished()
+    assert failure.immediate_response.status.code == 500
+    error = json.loads(failure.immediate_response.body)["error"]
+    assert (error["code"], error["message"]) == ("internal", "internal error (request r-1)")
+
+
+async def test_a_fault_after_the_head_is_an_error_event(start: Start) -> None:
+    run = start(exchange=Broken(kit.exchange(), "UpstreamEnd"))
+    await run.call()
+    run.stream.send(response_head(), response_body(TUNNEL_HEAD + chunk(kit.text("Hel"))), response_body(b"", end=True))
+    *_, last = await run.finished()
+    events, end = streamed(last)
+    assert (parse(events)[-1].data["code"], end) == ("internal", True)
+    assert b"secret" not in events
+
+
+@pytest.mark.parametrize("cancel", [False, True])
+async def test_a_client_that_leaves_ends_the_session(start: Start, cancel: bool) -> None:
+    run = start()
+    await run.call()
+    if cancel:
+        run.task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run.task
+    else:
+        run.stream.send(None)
+        assert await run.finished() == []
+    assert run.exchange.done
+    assert run.exchange.report().outcome == "client_gone"
+
+
+async def test_an_answer_that_envoy_made_itself_passes_unchanged(start: Start) -> None:
+    run = start()
+    run.stream.send(request_head(), response_head("413"), response_body(b"too", end=False), response_body(b"big", True))
+    head, *bodies = await run.finished()
+    assert not head.response_headers.response.header_mutation.set_headers
+    assert [streamed(body) for body in bodies] == [(b"too", False), (b"big", True)]
+
+
+async def test_images_are_loaded_before_the_call(start: Start) -> None:
+    run = start(exchange=kit.exchange(kit.image_model()))
+    url = "data:image/png;base64," + base64.b64encode(kit.PNG).decode()
+    _, body = await run.call(request_head(), request_body(kit.image_request(url).body))
+    assert base64.b64encode(kit.PNG) in streamed_request(body)
+
+
+async def test_an_image_that_cannot_be_had_is_a_plain_error(start: Start) -> None:
+    run = start(exchange=kit.exchange(kit.image_model()))
+    run.stream.send(request_head(), request_body(kit.image_request("https://127.0.0.1/cat.png").body))
+    (refusal,) = await run.finished()
+    assert refusal.immediate_response.status.code == 403
+    error = json.loads(refusal.immediate_response.body)["error"]
+    assert (error["code"], error["param"]) == ("egress_denied", "input[0].content[0]")
+
+
+class Waiting(ImageLoader):
+    """A loader that never gets its images."""
+
+    def __init__(self) -> None:
+        self.asked, self.given_up, self.released = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def load(self, refs: Sequence[ImageRef], budget: ByteBudget) -> list[Image]:
+        self.asked.set()
+        try:
+            await self.released.wait()
+        except asyncio.CancelledError:
+            self.given_up.set()
+            raise
+        return []
+
+
+async def test_a_client_that_leaves_ends_the_fetch_of_its_images(start: Start) -> None:
+    images = Waiting()
+    run = start(exchange=kit.exchange(kit.image_model()), images=images)
+    run.stream.send(request_head(), request_body(kit.image_request("https://example.com/cat.png").body))
+    await images.asked.wait()
+    run.task.cancel()
+    await asyncio.wait_for(images.given_up.wait(), 5)
+    with pytest.raises(asyncio.CancelledError):
+        await run.task
+    assert run.exchange.report().outcome == "client_gone"
+
+
+async def test_an_abort_does_not_wait_for_images(start: Start) -> None:
+    images = Waiting()
+    run = start(exchange=kit.exchange(kit.image_model()), images=images)
+    run.stream.send(request_head(), request_body(kit.image_request("https://example.com/cat.png").body))
+    await images.asked.wait()
+    await run.session.abort(ApiError("node_unavailable", "restarting"))
+    assert (await run.stream.take()).immediate_response.status.code == 503
+    images.released.set()
+    assert await run.finished() == []

@@ -1,0 +1,131 @@
+"""Demands on the form of an answer: which schema guides it, which is refused before the model is touched."""
+
+import json
+from typing import Any
+
+import pytest
+from llguidance import LLMatcher
+
+from sidecar.guidance.decision import plan_guidance
+from sidecar.guidance.schemas import call_schema, demanded_tools, fits, guide_document
+from sidecar.responses.errors import ApiError
+from sidecar.responses.request import ResponsesRequest
+
+STEPS = {"type": "array", "items": {"$ref": "#/$defs/S"}}
+STEP = {"type": "object", "properties": {"e": {"type": "string"}}, "required": ["e"]}
+REFERRING = {"type": "object", "properties": {"steps": STEPS}, "required": ["steps"], "$defs": {"S": STEP}}
+RECURSIVE = {"type": "object", "properties": {"child": {"anyOf": [{"$ref": "#"}, {"type": "null"}]}}}
+IMPOSSIBLE = {"type": "object", "properties": {"a": {"not": {"type": "string"}}}}
+INVALID = {"type": "object", "properties": {"a": {"type": "wonder"}}}
+
+
+def request(**body: Any) -> ResponsesRequest:
+    return ResponsesRequest.model_validate({"model": "m", "input": "x", **body})
+
+
+def tool(name: str, parameters: Any = None, **more: Any) -> dict[str, Any]:
+    return {"type": "function", "name": name, "parameters": parameters, **more}
+
+
+def json_schema(schema: Any) -> dict[str, Any]:
+    return {"format": {"type": "json_schema", "name": "n", "schema": schema}}
+
+
+@pytest.mark.parametrize("choice", ["required", {"type": "function", "name": "f"}])
+@pytest.mark.parametrize("parameters", [None, REFERRING, RECURSIVE])
+def test_a_demanded_call_is_guided_by_name_and_arguments(choice: Any, parameters: Any) -> None:
+    asked = request(tools=[tool("f", parameters), tool("g", REFERRING)], tool_choice=choice)
+    schema = call_schema(demanded_tools(asked))
+    assert LLMatcher.validate_grammar(LLMatcher.grammar_from_json_schema(guide_document(schema))) == ""
+    assert fits('{"name": "f", "arguments": {}}', schema) is (parameters is not REFERRING)
+    assert fits('{"name": "f", "arguments": {"steps": [{"e": "x"}]}}', schema)
+    assert not fits('{"name": "f", "arguments": {"steps": [{"e": 1}]}}', schema) or parameters is not REFERRING
+    assert not fits('{"name": "h", "arguments": {}}', schema)
+    assert fits('{"name": "g", "arguments": {"steps": []}}', schema) is (choice == "required")
+
+
+def test_definitions_may_stand_in_any_order() -> None:
+    reordered = {"$defs": REFERRING["$defs"], **REFERRING}
+    for schema in (REFERRING, reordered):
+        guidance = plan_guidance(request(text=json_schema(schema)), True, "refuse")
+        assert guidance.guide is not None
+        assert json.loads(guidance.guide) == schema
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({"text": json_schema(IMPOSSIBLE)}, "text.format.schema"),
+        ({"text": json_schema(INVALID)}, "text.format.schema"),
+        ({"tools": [tool("f"), tool("g", INVALID)]}, "tools[1].parameters"),
+        ({"tools": [tool("f", IMPOSSIBLE, strict=True)]}, "tools[0].parameters"),
+        ({"tools": [tool("f", IMPOSSIBLE)], "tool_choice": "required"}, "tools[0].parameters"),
+        ({"text": json_schema({"$ref": "#/nowhere"})}, "text.format.schema"),
+    ],
+)
+def test_a_schema_that_cannot_guide_is_refused_by_its_path(body: dict[str, Any], param: str) -> None:
+    with pytest.raises(ApiError) as refused:
+        plan_guidance(request(**body), True, "refuse")
+    assert (refused.value.code, refused.value.param) == ("invalid_request", param)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$schema": "http://json-schema.org/draft-07/schema#", "title": "T", "type": "object", "default": {}},
+        {"type": "object", "properties": {"a": {"type": "string", "format": "no-such-format", "description": "d"}}},
+        {"type": "object", "properties": {"format": {"type": "string"}}, "required": ["format"]},
+    ],
+)
+def test_annotations_and_formats_are_never_a_fault(schema: Any) -> None:
+    assert plan_guidance(request(text=json_schema(schema)), True, "refuse").guide is not None
+
+
+def test_a_member_called_format_stays() -> None:
+    schema = {"type": "object", "properties": {"format": {"type": "string", "format": "date"}}}
+    assert json.loads(guide_document(schema)) == {"type": "object", "properties": {"format": {"type": "string"}}}
+
+
+def test_tools_the_model_may_leave_alone_are_not_guided() -> None:
+    guidance = plan_guidance(request(tools=[tool("f", IMPOSSIBLE)]), True, "refuse")
+    assert guidance.guide is None
+    assert set(guidance.functions) == {"f"}
+
+
+def test_json_beside_tools_is_only_checked() -> None:
+    guidance = plan_guidance(request(tools=[tool("f")], text=json_schema(REFERRING)), True, "refuse")
+    assert guidance.guide is None
+    assert guidance.text_schema == REFERRING
+
+
+def test_json_beside_tools_that_are_switched_off_is_guided() -> None:
+    asked = request(tools=[tool("f")], tool_choice="none", text=json_schema(REFERRING))
+    guidance = plan_guidance(asked, True, "refuse")
+    assert guidance.guide is not None
+    assert not guidance.functions
+
+
+def test_json_object_is_guided_to_an_object() -> None:
+    guidance = plan_guidance(request(text={"format": {"type": "json_object"}}), True, "refuse")
+    assert guidance.guide == '{"type": "object"}'
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({"text": json_schema(REFERRING)}, "text.format"),
+        ({"tools": [tool("f")], "tool_choice": "required"}, "tool_choice"),
+    ],
+)
+def test_without_guided_decoding_a_demand_is_refused_or_put_in_words(body: dict[str, Any], param: str) -> None:
+    with pytest.raises(ApiError) as refused:
+        plan_guidance(request(**body), False, "refuse")
+    assert (refused.value.code, refused.value.param) == ("unsupported_parameter", param)
+    guidance = plan_guidance(request(**body), False, "prompt")
+    assert guidance.guide is None
+    assert guidance.demand
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"e": 1}', "[1]", '{"e": "x"} trailing'])
+def test_text_that_does_not_fit_is_seen(text: str) -> None:
+    assert not fits(text, STEP)

@@ -1,0 +1,100 @@
+"""What a request is for, by method and path, and the answers that need no model."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from sidecar.exchange.events import RequestComplete
+from sidecar.exchange.exchange import Exchange
+from sidecar.exchange.models import ModelCatalog
+from sidecar.responses.errors import ApiError
+from sidecar.responses.reply import Reply
+from sidecar.surfaces import SURFACES
+from sidecar.surfaces.endpoints import Operation, Target
+from tests.core import kit
+
+NODE = SURFACES["node"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "target"),
+    [
+        ("POST", "/v1/infer/responses", Target(Operation.CREATE_RESPONSE, "")),
+        ("POST", "/v1/infer/responses?stream=true", Target(Operation.CREATE_RESPONSE, "")),
+        ("GET", "/v1/infer/models", Target(Operation.LIST_MODELS, "")),
+        ("GET", "/v1/infer/models?limit=2", Target(Operation.LIST_MODELS, "")),
+        ("GET", "/v1/infer/models/qwen", Target(Operation.RETRIEVE_MODEL, "qwen")),
+        ("GET", "/v1/infer/models/b3os/qwen", Target(Operation.RETRIEVE_MODEL, "b3os/qwen")),
+        ("GET", "/v1/infer/models/b3os%2Fqwen", Target(Operation.RETRIEVE_MODEL, "b3os/qwen")),
+        ("GET", "/v1/infer/models/a%20b?x=/y", Target(Operation.RETRIEVE_MODEL, "a b")),
+        ("GET", "/v1/infer/openapi.json", Target(Operation.READ_OPENAPI, "")),
+    ],
+)
+def test_method_and_path_tell_what_a_request_is_for(method: str, path: str, target: Target) -> None:
+    assert NODE.target({":method": method, ":path": path}) == target
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "code", "allow"),
+    [
+        ("GET", "/v1/infer/responses", "method_not_allowed", "POST"),
+        ("POST", "/v1/infer/models", "method_not_allowed", "GET"),
+        ("DELETE", "/v1/infer/models/qwen", "method_not_allowed", "GET"),
+        ("POST", "/v1/infer/responses/", "not_found", None),
+        ("GET", "/v1/infer/models/", "not_found", None),
+        ("GET", "/v1/infer/modelsX", "not_found", None),
+        ("GET", "/", "not_found", None),
+    ],
+)
+def test_anything_else_is_refused(method: str, path: str, code: str, allow: str | None) -> None:
+    with pytest.raises(ApiError) as refused:
+        NODE.target({":method": method, ":path": path})
+    reply = refused.value.reply()
+    assert (reply.outcome, reply.headers.get("allow")) == (code, allow)
+
+
+def get(path: str, body: bytes = b"") -> tuple[Exchange, Reply]:
+    catalog = ModelCatalog([kit.model(aliases=("b3os/abc",), created=1_700_000_000), kit.model(name="digits")])
+    asked = Exchange(NODE, catalog, node="n1", entropy=bytes(18), keep_alive=3.0)
+    actions = asked.handle(RequestComplete({":method": "GET", ":path": path}, body, len(body), 100.0, 1_800_000_000.0))
+    return asked, kit.reply(actions)
+
+
+def model(name: str, created: int) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": created, "owned_by": "n1"}
+
+
+def test_the_list_of_models_has_openais_shape_and_holds_the_aliases() -> None:
+    asked, reply = get("/v1/infer/models")
+    data = [model("letters", 1_700_000_000), model("b3os/abc", 1_700_000_000), model("digits", 0)]
+    assert json.loads(reply.body) == {"object": "list", "data": data}
+    assert (reply.status, reply.headers) == (200, {"content-type": "application/json"})
+    assert asked.done
+    assert (asked.report().outcome, asked.report().model) == ("ok", None)
+
+
+@pytest.mark.parametrize("path", ["/v1/infer/models/b3os/abc", "/v1/infer/models/b3os%2Fabc"])
+def test_a_model_is_found_by_its_alias(path: str) -> None:
+    assert json.loads(get(path, b"ignored")[1].body) == model("b3os/abc", 1_700_000_000)
+
+
+def test_an_unknown_model_is_a_404_that_names_the_parameter() -> None:
+    asked, reply = get("/v1/infer/models/gpt-5")
+    error = json.loads(reply.body)["error"]
+    assert (reply.status, error["code"], error["param"]) == (404, "model_not_available", "model")
+    assert asked.report().outcome == "model_not_available"
+
+
+def test_a_response_names_the_model_as_it_was_asked_for() -> None:
+    served = kit.model(aliases=("b3os/abc",))
+    played, actions = kit.play([kit.text("a") + kit.final()], of=kit.exchange(served), model="b3os/abc")
+    assert json.loads(kit.sent(actions))["model"] == "b3os/abc"
+    assert played.report().model == "letters"
+
+
+def test_the_openapi_document_is_served() -> None:
+    document = json.loads(get("/v1/infer/openapi.json")[1].body)
+    assert document["openapi"] == "3.1.0"

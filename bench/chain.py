@@ -24,6 +24,7 @@ from envoy.service.ext_proc.v3.external_processor_pb2 import (
     ProcessingRequest,
     ProcessingResponse,
 )
+from tritonclient.grpc.service_pb2 import ModelConfigResponse, ModelMetadataResponse
 
 from bench import messages
 from bench.stamps import Stamps
@@ -89,8 +90,8 @@ def _answer(vocabulary: Sequence[tuple[int, bytes]], size: int) -> Iterator[byte
 def _catalog(tokenizer: Path) -> ModelCatalog:
     described = messages.unary_responses()
     contract = discovery.recognise(
-        messages.ModelMetadataResponse.FromString(described[messages.SERVICE + "ModelMetadata"][5:]),
-        messages.ModelConfigResponse.FromString(described[messages.SERVICE + "ModelConfig"][5:]).config,
+        ModelMetadataResponse.FromString(described[messages.SERVICE + "ModelMetadata"][5:]),
+        ModelConfigResponse.FromString(described[messages.SERVICE + "ModelConfig"][5:]).config,
     )
     model = load_model(ModelConfig(name=MODEL, triton_model=MODEL, tokenizer=tokenizer, context_length=10_000_000))
     model.contract = contract
@@ -156,7 +157,9 @@ def _session_seconds(catalog: ModelCatalog, responses: Sequence[bytes]) -> float
 
 def _headers(kind: str, headers: dict[str, str]) -> bytes:
     fields = [HeaderValue(key=name, raw_value=value.encode()) for name, value in headers.items()]
-    return ProcessingRequest(**{kind: HttpHeaders(headers=HeaderMap(headers=fields))}).SerializeToString()
+    request = ProcessingRequest(**{kind: HttpHeaders(headers=HeaderMap(headers=fields))})
+    serialized: bytes = request.SerializeToString()
+    return serialized
 
 
 def _chunk(data: bytes) -> bytes:

@@ -114,6 +114,7 @@ class ResponsesConnection(asyncio.Protocol):
         parts = urlsplit(url)
         head = f"POST {parts.path} HTTP/1.1\r\nhost: {parts.netloc}\r\nauthorization: Bearer {api_key}\r\n"
         loop = asyncio.get_running_loop()
+        assert parts.hostname is not None and parts.port is not None, "the stack's URLs name both"
         _, connection = await loop.create_connection(
             lambda: cls(parts.netloc, head, model, stamps), parts.hostname, parts.port
         )

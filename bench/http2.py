@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import NamedTuple, cast
 
@@ -210,7 +210,7 @@ class Connection(asyncio.Protocol):
     def _end_of_block(self, received: Frame) -> None:
         # Every block must pass the decoder, wanted or not: its table belongs to the connection (RFC 7541 section 2.2).
         if received.flags & END_HEADERS:
-            headers = self._decoder.decode(bytes(self._block))
+            headers = cast("Iterable[tuple[str, str]]", self._decoder.decode(bytes(self._block)))
             self.headers_received(received.stream, dict(headers), bool(self._block_flags & END_STREAM))
 
     def _apply_settings(self, payload: bytes) -> None:

@@ -73,7 +73,8 @@ def infer_request(model: str, prompt: list[int], tokens: int) -> bytes:
     for name, values in tensors.items():
         request.inputs.add(name=name, datatype="INT32", shape=[1, len(values)])
         request.raw_input_contents.append(struct.pack(f"<{len(values)}i", *values))
-    return request.SerializeToString()
+    serialized: bytes = request.SerializeToString()
+    return serialized
 
 
 def requested_tokens(message: bytes) -> tuple[str, int]:

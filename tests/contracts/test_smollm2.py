@@ -8,7 +8,7 @@ import json
 import pytest
 from tokenizers import Tokenizer
 
-from tests.contracts.triton_client import Answer, Stream, TritonClient
+from tests.contracts.triton_client import Answer, Response, Stream, TritonClient
 
 END = 2
 QUESTION = "What is the capital of France?"
@@ -222,7 +222,7 @@ async def test_a_stop_request_ends_the_stream_of_the_same_id(client: TritonClien
     assert len(rest.ids) < 1899
 
 
-async def leave(streams: list[Stream], reads: list[asyncio.Task[object]]) -> None:
+async def leave(streams: list[Stream], reads: list[asyncio.Task[Response]]) -> None:
     for stream in streams:
         stream.cancel()
     await asyncio.gather(*reads, return_exceptions=True)

@@ -53,7 +53,7 @@ OUTPUTS = {
 }
 
 
-def by_name(table: dict[tuple[object, ...], str]) -> dict[str, tuple[object, ...]]:
+def by_name(table: dict[tuple[str | int, ...], str]) -> dict[str, tuple[object, ...]]:
     return {name: (data_type, -1, *dims) for (data_type, *dims), names in table.items() for name in names.split()}
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import grpc
 import numpy as np
+from numpy.typing import NDArray
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 _NUMPY_TYPES = {"BOOL": np.bool_, "INT32": np.int32, "INT64": np.int64, "UINT64": np.uint64, "FP32": np.float32}
@@ -118,7 +120,7 @@ class TritonClient:
 
     async def answer(self, model: str, ids: Iterable[int], output_limit: int, **inputs: object) -> Answer:
         """The whole answer of a request."""
-        return await self.stream(model, ids, output_limit, **inputs).answer()
+        return await self.stream(model, ids, output_limit, request_id="", **inputs).answer()
 
 
 def _add_input(request: service_pb2.ModelInferRequest, name: str, value: object) -> None:
@@ -127,7 +129,7 @@ def _add_input(request: service_pb2.ModelInferRequest, name: str, value: object)
         encoded = str(value).encode()
         shape, raw = [1, 1], len(encoded).to_bytes(4, "little") + encoded
     else:
-        array = np.atleast_1d(np.array(value, dtype=_NUMPY_TYPES[data_type]))
+        array: NDArray[Any] = np.atleast_1d(np.array(value, dtype=_NUMPY_TYPES[data_type]))
         shape, raw = [1, *array.shape], array.tobytes()
     request.inputs.add(name=name, datatype=data_type, shape=shape)
     request.raw_input_contents.append(raw)

@@ -1,10 +1,10 @@
-"""Splits of a byte string or a text, for properties of the form «any split gives the same»."""
+"""Splits of a byte string, a text or a list of ids, for properties of the form «any split gives the same»."""
 
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import TypeVar
 
-S = TypeVar("S", bytes, str)
+S = TypeVar("S", bytes, str, list[int])
 
 
 def split_at(whole: S, cuts: Iterable[int]) -> list[S]:

@@ -52,7 +52,7 @@ class Codex:
         return self._answer("resume", "--last", prompt)
 
     def _answer(self, *arguments: str) -> str:
-        command = [NODE, PROGRAM, "exec", "--skip-git-repo-check", "--json", *arguments]
+        command: list[str | Path] = [NODE, PROGRAM, "exec", "--skip-git-repo-check", "--json", *arguments]
         output = run(command, self.work, self._environment)
         events: list[dict[str, Any]] = [json.loads(line) for line in output.splitlines()]
         items = [event["item"] for event in events if event["type"] == "item.completed"]

@@ -26,7 +26,7 @@ class Reply:
 
     def error(self) -> dict[str, Any]:
         """The error, after a look that it has the API's shape and the headers that every error has."""
-        body = self.json()
+        body: dict[str, dict[str, Any]] = self.json()
         assert list(body) == ["error"]
         assert set(body["error"]) == {"message", "type", "param", "code"}
         assert body["error"]["message"]

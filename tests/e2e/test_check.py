@@ -63,7 +63,7 @@ def test_an_unreachable_triton_is_said(stack: LocalStack, tmp_path: Path) -> Non
 def test_an_envoy_configuration_that_envoy_refuses_is_said(stack: LocalStack, tmp_path: Path) -> None:
     broken = tmp_path / "envoy.yaml"
     broken.write_text("static_resources: {listeners: [{nonsense: 1}]}\n")
-    result = check(stack.sidecar.config.models, "--envoy-config", str(broken))
+    result = check(stack.sidecar.config, "--envoy-config", str(broken))
     assert result.exit_code == 1
     assert "FAIL  envoy:" in result.output
 

@@ -20,7 +20,8 @@ def test_schemathesis_finds_nothing(stack: LocalStack) -> None:
     seen = stack.access_log.stat().st_size
     done = subprocess.run(
         [
-            *[SCHEMATHESIS_VENV / "bin" / "schemathesis", "--config-file", os.devnull],
+            SCHEMATHESIS_VENV / "bin" / "schemathesis",
+            *["--config-file", os.devnull],
             *["run", f"{stack.url}/openapi.json", "--header", f"Authorization: Bearer {stack.api_key}"],
             *["--checks", CHECKS, "--phases", "fuzzing", "--workers", "2"],
             *["--seed", "1", "--max-examples", "300", "--max-time", str(SECONDS), "--continue-on-failure"],

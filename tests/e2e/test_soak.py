@@ -14,8 +14,7 @@ import pytest
 
 from stack.local import SCRIPTED, LocalStack
 from tests.core.sse import whole_stream
-from tests.e2e.client import Client, script
-from tests.e2e.test_failures import eventually
+from tests.e2e.client import Client, eventually, script
 
 pytestmark = pytest.mark.timeout(600)
 

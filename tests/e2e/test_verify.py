@@ -12,11 +12,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from conformance.client import NoAnswerError, request
-from conformance.probes import probes_for
+from conformance.probes import METADATA, probes_for
 from sidecar.cli import app
 from stack.local import SMOLLM2, LocalStack
 from tests.core.conformance.streams import encode, message, response, stream
@@ -91,8 +90,7 @@ def served(*chunks: bytes, end: bytes = Faulty.end) -> Iterator[str]:
 
 def echoing(chunks: list[dict[str, Any]]) -> bytes:
     """A stream that echoes the metadata of the probe which looks for it."""
-    metadata = next(probe.body["metadata"] for probe in probes_for(None) if probe.name == "metadata")  # type: ignore[call-overload,index]
-    last = {**chunks[-1], "response": {**chunks[-1]["response"], "metadata": metadata}}
+    last = {**chunks[-1], "response": {**chunks[-1]["response"], "metadata": METADATA}}
     return encode([*chunks[:-1], last])
 
 

@@ -1,6 +1,8 @@
 """The token-level contract: exact counts, exact reasons, only the tensors that the model has."""
 
 import struct
+from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from tritonclient.grpc import service_pb2
@@ -33,8 +35,8 @@ ALL_INPUTS = frozenset(
 )
 
 
-def generation(**changes: object) -> Generation:
-    values = {
+def generation(**changes: Any) -> Generation:
+    values: dict[str, Any] = {
         "request_id": "resp_1",
         "prompt_ids": [5, 6, 7],
         "prompt_text": "efg",
@@ -44,7 +46,7 @@ def generation(**changes: object) -> Generation:
         "seed": 2**63 + 1,
         "end_ids": (END,),
     }
-    return Generation(**{**values, **changes})  # type: ignore[arg-type]
+    return Generation(**{**values, **changes})
 
 
 def tensors(contract: TokenLevel, of: Generation) -> dict[str, tuple[list[int], bytes]]:
@@ -61,8 +63,8 @@ class Letters:
     def __init__(self) -> None:
         self.half = 0
 
-    def feed(self, ids: object) -> str:
-        return "".join(self._one(token) for token in ids)  # type: ignore[attr-defined]
+    def feed(self, ids: Iterable[int]) -> str:
+        return "".join(self._one(token) for token in ids)
 
     def _one(self, token: int) -> str:
         if token < 100:

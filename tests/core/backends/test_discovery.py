@@ -35,4 +35,4 @@ def test_the_tensors_tell_the_contract(inputs: str, outputs: str, contract: str)
 )
 def test_other_models_are_refused_with_a_reason(inputs: str, outputs: str, decoupled: bool, why: str) -> None:
     with pytest.raises(UnknownContractError, match=why):
-        recognise(metadata(inputs, outputs), config(decoupled=decoupled))
+        recognise(metadata(inputs, outputs), config(0, decoupled))

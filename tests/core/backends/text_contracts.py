@@ -51,7 +51,7 @@ def metadata(inputs: str, outputs: str) -> service_pb2.ModelMetadataResponse:
     return message
 
 
-def config(batch: int = 0, decoupled: bool = True, **parameters: str) -> model_config_pb2.ModelConfig:
+def config(batch: int = 0, decoupled: bool = True, /, **parameters: str) -> model_config_pb2.ModelConfig:
     message = model_config_pb2.ModelConfig(max_batch_size=batch)
     message.model_transaction_policy.decoupled = decoupled
     for key, value in parameters.items():

@@ -59,22 +59,22 @@ CUTS = st.lists(st.integers(min_value=0, max_value=10_000), max_size=20)
 # The clock
 
 
-def test_every_tick_has_a_word_that_reads_back(stamps):
+def test_every_tick_has_a_word_that_reads_back(stamps: Stamps) -> None:
     assert stamps.ids[0] == 2
     assert len(stamps.ids) == len(stamps.ticks) == TICKS
     assert stamps.read(f" {WORDS[5]} {WORDS[TICKS - 1]}") == [5, TICKS - 1]
 
 
-def test_joined_and_trimmed_tokens_read_as_the_same_ticks(stamps):
+def test_joined_and_trimmed_tokens_read_as_the_same_ticks(stamps: Stamps) -> None:
     assert stamps.read(f"{WORDS[7]} {WORDS[8]}") == stamps.read(f" {WORDS[7]}") + stamps.read(f" {WORDS[8]}")
 
 
-def test_text_that_is_no_stamp_is_refused(stamps):
+def test_text_that_is_no_stamp_is_refused(stamps: Stamps) -> None:
     with pytest.raises(KeyError):
         stamps.read("hello")
 
 
-def test_a_vocabulary_with_too_few_words_is_refused():
+def test_a_vocabulary_with_too_few_words_is_refused() -> None:
     with pytest.raises(ValueError, match="3 plain words"):
         Stamps(tokenizer_of(["<unk>", " a", " b", " c", " d1"]))
 
@@ -83,7 +83,7 @@ def test_a_vocabulary_with_too_few_words_is_refused():
     start=st.floats(min_value=0, max_value=1e6),
     gaps=st.lists(st.floats(min_value=0, max_value=0.99), min_size=1, max_size=50),
 )
-def test_written_at_finds_times_over_many_turns_of_the_clock(start, gaps):
+def test_written_at_finds_times_over_many_turns_of_the_clock(start: float, gaps: list[float]) -> None:
     times = list(itertools.accumulate(gaps, initial=start))[1:]
     ticks = [int(time * TICKS) % TICKS for time in times]
     # Half a tick is what reading the clock loses, one more what the start's rounding may.
@@ -97,11 +97,11 @@ def test_written_at_finds_times_over_many_turns_of_the_clock(start, gaps):
     ("values", "share", "expected"),
     [([1.0], 0.5, 1.0), ([3.0, 1.0, 2.0], 0.5, 2.0), ([1.0, 2.0, 3.0, 4.0], 0.5, 2.0), (list(range(1, 101)), 0.99, 99)],
 )
-def test_quantile(values, share, expected):
+def test_quantile(values: list[float], share: float, expected: float) -> None:
     assert quantile(values, share) == expected
 
 
-def test_steady_rate_leaves_out_the_ends():
+def test_steady_rate_leaves_out_the_ends() -> None:
     steady = [position / 100 for position in range(100)]
     assert steady_rate(steady) == pytest.approx(100)
     assert steady_rate(
@@ -119,7 +119,7 @@ def observation(latency: float, gap: float, tokens: int = 5) -> Observation:
     return seen
 
 
-def test_figures_measure_the_one_way_latency_of_each_token():
+def test_figures_measure_the_one_way_latency_of_each_token() -> None:
     found = figures([observation(0.002, 0.05), observation(0.004, 0.05)], streams=2, rate=20)
     assert found.latency_ms_p50 == pytest.approx(2, abs=0.06)
     assert found.latency_ms_p99 == pytest.approx(4, abs=0.06)
@@ -128,18 +128,18 @@ def test_figures_measure_the_one_way_latency_of_each_token():
     assert found.stretch == pytest.approx(1)
 
 
-def test_stretch_tells_how_much_slower_than_the_cadence_a_stream_was():
+def test_stretch_tells_how_much_slower_than_the_cadence_a_stream_was() -> None:
     assert stretch([observation(0, 0.06)], rate=20) == pytest.approx(1.2)
     assert stretch([observation(0, 0.06)], rate=0) is None
     assert stretch([observation(0, 0.06, tokens=1)], rate=20) is None
 
 
-def test_failed_streams_are_counted_and_not_measured():
+def test_failed_streams_are_counted_and_not_measured() -> None:
     found = figures([observation(0.002, 0.05), Observation(started=10.0)], streams=2, rate=20)
     assert (found.requests, found.tokens, found.failures) == (2, 5, {"unfinished": 1})
 
 
-def test_figures_of_nothing_but_failures_are_refused():
+def test_figures_of_nothing_but_failures_are_refused() -> None:
     with pytest.raises(NothingMeasuredError, match="unfinished"):
         figures([Observation(started=0)], streams=1, rate=20)
 
@@ -152,14 +152,14 @@ def chunked(*parts: bytes) -> bytes:
 
 
 @given(parts=st.lists(st.binary(min_size=1, max_size=60), max_size=5), cuts=CUTS)
-def test_chunked_bodies_read_the_same_however_split(parts, cuts):
+def test_chunked_bodies_read_the_same_however_split(parts: list[bytes], cuts: list[int]) -> None:
     body = ChunkedBody()
     assert b"".join(body.feed(piece) for piece in split(chunked(*parts), cuts)) == b"".join(parts)
     assert body.ended
 
 
 @given(cuts=CUTS)
-def test_events_read_the_same_however_split_and_comments_are_skipped(cuts):
+def test_events_read_the_same_however_split_and_comments_are_skipped(cuts: list[int]) -> None:
     stream = b"event: a\ndata: {}\n\n: keep-alive\n\nevent: b\ndata: 1\n\n"
     reader = EventReader()
     assert [event for piece in split(stream, cuts) for event in reader.feed(piece)] == [(b"a", b"{}"), (b"b", b"1")]
@@ -185,7 +185,9 @@ def delta(tick: int) -> bytes:
         ([delta(3), delta(4)], "no terminal event"),
     ],
 )
-def test_an_answer_is_good_when_all_tokens_and_the_end_came(stamps, parts, failure):
+def test_an_answer_is_good_when_all_tokens_and_the_end_came(
+    stamps: Stamps, parts: list[bytes], failure: str | None
+) -> None:
     seen = Observation(started=0)
     assert Answer(seen, 2, stamps).feed(HEAD + chunked(*parts), now=1.0)
     assert seen.failure == failure
@@ -199,7 +201,7 @@ def test_an_answer_is_good_when_all_tokens_and_the_end_came(stamps, parts, failu
         (HEAD + chunked(sse("error", code="internal")), "internal"),
     ],
 )
-def test_an_answer_that_is_an_error_says_which(stamps, answer, message):
+def test_an_answer_that_is_an_error_says_which(stamps: Stamps, answer: bytes, message: str) -> None:
     with pytest.raises(ConnectionError, match=message):
         Answer(Observation(started=0), 2, stamps).feed(answer, now=1.0)
 
@@ -208,27 +210,27 @@ def test_an_answer_that_is_an_error_says_which(stamps, answer, message):
 
 
 @given(payloads=st.lists(st.binary(max_size=40), max_size=5), skip=st.integers(min_value=0, max_value=30), cuts=CUTS)
-def test_frames_read_the_same_however_split(payloads, skip, cuts):
+def test_frames_read_the_same_however_split(payloads: list[bytes], skip: int, cuts: list[int]) -> None:
     reader = FrameReader(skip)
     data = bytes(skip) + b"".join(frame(Type.DATA, 0, 1, payload) for payload in payloads)
     received = [one for piece in split(data, cuts) for one in reader.feed(piece)]
     assert received == [Frame(Type.DATA, 0, 1, payload) for payload in payloads]
 
 
-def test_padding_and_priority_are_no_content():
+def test_padding_and_priority_are_no_content() -> None:
     assert content(Frame(Type.DATA, PADDED, 1, b"\x02abc\x00\x00")) == b"abc"
     assert content(Frame(Type.HEADERS, PADDED | PRIORITY, 1, b"\x01\x00\x00\x00\x00\x00block\x00")) == b"block"
 
 
 @given(sizes=st.lists(st.integers(min_value=0, max_value=80), max_size=5), cuts=CUTS)
-def test_grpc_messages_read_the_same_however_split(sizes, cuts):
+def test_grpc_messages_read_the_same_however_split(sizes: list[int], cuts: list[int]) -> None:
     sent = [bytes(size) for size in sizes]
     unframer = messages.Unframer()
     data = b"".join(map(messages.framed, sent))
     assert [message for piece in split(data, cuts) for message in unframer.feed(piece)] == sent
 
 
-def test_requests_and_tokens_read_back():
+def test_requests_and_tokens_read_back() -> None:
     assert messages.requested_tokens(messages.infer_request("paced", [1, 2, 3], 70_000)) == ("paced", 70_000)
     assert messages.token_of(messages.token_response("paced", 49_151)[5:]) == 49_151
     assert messages.token_of(messages.final_response("paced")[5:]) is None
@@ -242,11 +244,11 @@ class Wire(asyncio.Transport):
         self.peer: asyncio.Protocol | None = None
         self.written = bytearray()
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | bytearray | memoryview) -> None:
         self.written += data
         if self.peer is not None:
             for start in range(0, len(data), 7):
-                asyncio.get_running_loop().call_soon(self.peer.data_received, data[start : start + 7])
+                asyncio.get_running_loop().call_soon(self.peer.data_received, bytes(data[start : start + 7]))
 
     def is_closing(self) -> bool:
         return False
@@ -262,7 +264,7 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0)
 
 
-async def test_the_direct_client_gets_every_token_from_the_fake_triton(stamps):
+async def test_the_direct_client_gets_every_token_from_the_fake_triton(stamps: Stamps) -> None:
     client, fake = DirectConnection("now", stamps), server(stamps)
     to_server, to_client = Wire(), Wire()
     to_server.peer, to_client.peer = fake, client
@@ -295,7 +297,7 @@ class Reader:
         return b"".join(one.payload for one in self.frames if one.type == Type.DATA and one.stream == stream)
 
 
-async def test_the_fake_triton_sends_no_more_than_the_windows_allow(stamps):
+async def test_the_fake_triton_sends_no_more_than_the_windows_allow(stamps: Stamps) -> None:
     fake, wire = server(stamps), Wire()
     fake.connection_made(wire)
     sent = Reader(wire)
@@ -310,7 +312,7 @@ async def test_the_fake_triton_sends_no_more_than_the_windows_allow(stamps):
     assert not fake.outboxes
 
 
-async def test_a_cancelled_stream_gets_nothing_more(stamps):
+async def test_a_cancelled_stream_gets_nothing_more(stamps: Stamps) -> None:
     fake, wire = server(stamps), Wire()
     fake.connection_made(wire)
     cancel = frame(Type.RST_STREAM, 0, 1, struct.pack(">L", 8))
@@ -321,7 +323,7 @@ async def test_a_cancelled_stream_gets_nothing_more(stamps):
     assert sent.data(3) != b""
 
 
-def test_processor_time_counts_this_process_and_the_machine():
+def test_processor_time_counts_this_process_and_the_machine() -> None:
     pids = family([os.getpid()])
     assert os.getpid() in pids
     before, machine = cpu_seconds(pids), machine_seconds()
@@ -330,5 +332,5 @@ def test_processor_time_counts_this_process_and_the_machine():
     assert machine_seconds() >= machine
 
 
-def test_processes_that_are_gone_cost_nothing():
+def test_processes_that_are_gone_cost_nothing() -> None:
     assert cpu_seconds(family([2**22 + 1])) == 0

@@ -1,6 +1,7 @@
 """What ``verify`` says of whole HTTP answers, and that every rule of it is put to the test."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -79,6 +80,12 @@ def test_a_faulty_answer_is_found_by_its_rule(rule: str, probe: Probe, answer: A
 
 
 def test_every_rule_is_shown_to_find_something() -> None:
-    faults = [FAULTS, OTHER_FAULTS, BYTE_FAULTS, ANSWER_FAULTS, [("sequence-number",)]]
+    faults: list[Sequence[tuple[object, ...]]] = [
+        FAULTS,
+        OTHER_FAULTS,
+        BYTE_FAULTS,
+        ANSWER_FAULTS,
+        [("sequence-number",)],
+    ]
     found = {cell for table in faults for fault in table for cell in fault if isinstance(cell, str)}
     assert found >= RULES.keys()

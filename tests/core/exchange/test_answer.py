@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from conformance.sse import ReceivedEvent
 from sidecar.backends.triton.contracts.contract import FinishReason, Piece
 from sidecar.exchange.answer import Answer
 from sidecar.generation.stops import StopStrings
@@ -11,7 +12,7 @@ from sidecar.generation.style import Style, choose_style
 from sidecar.responses.events import EventWriter
 from sidecar.responses.ids import ResponseIds
 from sidecar.responses.usage import Usage
-from tests.core.sse import ReceivedEvent, parse
+from tests.core.sse import parse
 
 FUNCTIONS = {"f": {"type": "object"}, "g": {"type": "object"}}
 THINKING_HERMES = choose_style("", reasoning="think", calls="hermes")

@@ -10,7 +10,7 @@ from tritonclient.grpc import service_pb2
 
 from sidecar.backends.triton.frames import GrpcStatus
 from sidecar.exchange.actions import CallUpstream, SendBody, SendHead
-from sidecar.exchange.events import Abort, ClientGone, Tick, UpstreamBytes
+from sidecar.exchange.events import Abort, ClientGone, Event, Tick, UpstreamBytes, UpstreamEnd
 from sidecar.exchange.exchange import KEEP_ALIVE
 from sidecar.responses.errors import ApiError
 from sidecar.surfaces import SURFACES
@@ -218,9 +218,9 @@ def test_a_model_not_yet_discovered_is_unavailable() -> None:
     ],
 )
 def test_a_failure_before_the_first_token_is_a_plain_error(
-    pieces: list[bytes], end: object, status: int, streamed: bool
+    pieces: list[bytes], end: UpstreamEnd, status: int, streamed: bool
 ) -> None:
-    _, actions = play(pieces, end, stream=streamed)  # type: ignore[arg-type]
+    _, actions = play(pieces, end, stream=streamed)
     assert reply(actions).status == status
 
 
@@ -236,8 +236,8 @@ FAILURES_AFTER_TOKENS = [
 
 
 @pytest.mark.parametrize(("pieces", "end"), FAILURES_AFTER_TOKENS)
-def test_a_failure_after_tokens_ends_a_stream_with_one_error_event(pieces: list[bytes], end: object) -> None:
-    _, actions = play(pieces, end, stream=True)  # type: ignore[arg-type]
+def test_a_failure_after_tokens_ends_a_stream_with_one_error_event(pieces: list[bytes], end: UpstreamEnd) -> None:
+    _, actions = play(pieces, end, stream=True)
     assert shape(actions) == WHOLE_ANSWER
     events = parse(sent(actions))
     terminal = [event.type for event in events if event.type in ("error", "response.completed", "response.failed")]
@@ -247,8 +247,8 @@ def test_a_failure_after_tokens_ends_a_stream_with_one_error_event(pieces: list[
 
 
 @pytest.mark.parametrize(("pieces", "end"), FAILURES_AFTER_TOKENS)
-def test_a_failure_after_tokens_is_a_plain_error_without_stream(pieces: list[bytes], end: object) -> None:
-    _, actions = play(pieces, end)  # type: ignore[arg-type]
+def test_a_failure_after_tokens_is_a_plain_error_without_stream(pieces: list[bytes], end: UpstreamEnd) -> None:
+    _, actions = play(pieces, end)
     assert reply(actions).status >= 500
 
 
@@ -310,7 +310,13 @@ def test_an_abort_ends_with_the_error_it_brings() -> None:
 
 def test_after_its_end_nothing_happens_any_more() -> None:
     over, _ = play([ANSWER], stream=True)
-    events = [UpstreamBytes(ANSWER, 103.0), whole_end(), Tick(1e9), ClientGone(), Abort(ApiError("internal", "x"))]
+    events: list[Event] = [
+        UpstreamBytes(ANSWER, 103.0),
+        whole_end(),
+        Tick(1e9),
+        ClientGone(),
+        Abort(ApiError("internal", "x")),
+    ]
     assert [over.handle(event) for event in events] == [[]] * len(events)
     assert over.report().outcome == "completed"
 

@@ -155,7 +155,8 @@ def streamed(message: ProcessingResponse) -> tuple[bytes, bool]:
 
 
 def streamed_request(message: ProcessingResponse) -> bytes:
-    return message.request_body.response.body_mutation.streamed_response.body
+    body: bytes = message.request_body.response.body_mutation.streamed_response.body
+    return body
 
 
 def set_headers(message: ProcessingResponse) -> dict[str, str]:

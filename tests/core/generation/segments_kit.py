@@ -44,11 +44,17 @@ def run(parser: Parser, pieces: Iterable[str]) -> list[Segment]:
     merged: list[Segment] = []
     for kind, group in groupby(segments, type):
         row = list(group)
-        merged += [kind("".join(delta[0] for delta in row))] if kind in DELTAS else row
+        merged += [kind("".join(map(text_of, row)))] if kind in DELTAS else row
     return merged
 
 
 DELTAS = (ReasoningDelta, TextDelta, ArgumentsDelta)
+
+
+def text_of(segment: Segment) -> str:
+    """A delta's text, or the name of the call that opens."""
+    assert not isinstance(segment, CallClosed)
+    return segment[0]
 
 
 def found(segments: list[Segment]) -> list[Found]:

@@ -15,7 +15,7 @@ from sidecar.generation.formats.forced import ForcedParser
 from sidecar.generation.segments import ArgumentsDelta, CallOpened, Parser, TextDelta
 from sidecar.generation.stops import StopStrings
 from tests.core.generation.generations import GENERATIONS, NOW, PARIS, WEATHER
-from tests.core.generation.segments_kit import FUNCTIONS, Found, call, found, run, text
+from tests.core.generation.segments_kit import FUNCTIONS, Found, call, found, run, text, text_of
 from tests.core.splits import split_at
 
 PARSERS: dict[str, Callable[..., Parser]] = {
@@ -127,7 +127,7 @@ def test_no_word_is_lost_between_markers_and_calls(name: str, words: list[str], 
 @given(generation=st.text("ab <[{|", max_size=60))
 def test_at_most_a_marker_is_held_back(name: str, generation: str) -> None:
     parser = PARSERS[name](FUNCTIONS)
-    shown = "".join(segment[0] for character in "x" + generation for segment in parser.feed(character))
+    shown = "".join(text_of(segment) for character in "x" + generation for segment in parser.feed(character))
     longest = max(map(len, FORMATS[name].markers), default=0) if name in FORMATS else 0
     assert len("x" + generation) - len(shown) <= longest
 

@@ -10,7 +10,7 @@ from sidecar.generation.formats import FORMATS, detect_format
 from sidecar.generation.formats.hermes import HermesParser
 from sidecar.generation.reasoning import REASONING, ReasoningFormat, ReasoningParser, detect_reasoning
 from sidecar.generation.segments import PlainText, TextDelta
-from tests.core.generation.segments_kit import FUNCTIONS, Found, call, found, reasoning, run, text
+from tests.core.generation.segments_kit import FUNCTIONS, Found, call, found, reasoning, run, text, text_of
 from tests.core.splits import split_at
 
 THINK = REASONING["think"]
@@ -114,7 +114,7 @@ def test_only_markers_and_white_space_are_dropped(generation: str, opened: bool,
 def test_reasoning_comes_as_it_is_generated() -> None:
     reader = parser(THINK, True)
     arrived = [reader.feed(character) for character in "ab c<d"]
-    assert ["".join(segment[0] for segment in segments) for segments in arrived] == ["a", "b", "", " c", "", "<d"]
+    assert ["".join(map(text_of, segments)) for segments in arrived] == ["a", "b", "", " c", "", "<d"]
 
 
 def test_the_answer_comes_as_it_is_generated() -> None:

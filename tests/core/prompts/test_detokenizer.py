@@ -87,6 +87,7 @@ def test_bytes_that_are_no_character_become_one_replacement() -> None:
 def test_special_tokens_have_no_text(build: Build) -> None:
     tokenizer = build()
     end = tokenizer.token_to_id(SPECIAL[0])
+    assert end is not None
     ids = [end, *ids_of(tokenizer, "a"), end, *ids_of(tokenizer, "b"), end]
     assert "".join(feed_all(Tokenizer(tokenizer).detokenizer(), [ids])) == "ab"
 

@@ -28,7 +28,7 @@ def render(**parameters: Any) -> Prompt:
     return RENDERER.render(accept(**parameters), now=NOW, context_length=100_000)
 
 
-def control_tokens(prompt: Prompt) -> list[str]:
+def control_tokens(prompt: Prompt) -> list[str | None]:
     return [byte_level().id_to_token(token_id) for token_id in prompt.ids if token_id in MARKER_IDS]
 
 

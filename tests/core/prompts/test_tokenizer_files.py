@@ -98,6 +98,7 @@ def test_a_runtime_that_adds_the_first_token_is_not_sent_it(
     assert tokenizer.runtime_text("<|start|>hi") == sent
     assert tokenizer.runtime_text("hi<|start|>") == "hi<|start|>"
     start = byte_level().token_to_id("<|start|>")
+    assert start is not None
     assert tokenizer.encode("<|start|>hi").count(start) == 1
 
 

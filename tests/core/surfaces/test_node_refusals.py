@@ -220,7 +220,7 @@ def test_faults_come_in_openai_s_order() -> None:
     st.text(min_size=200, max_size=400) | st.just("data:image/png;base64," + "A" * 500),
 )
 def test_a_message_never_quotes_the_payload(member: str, secret: str) -> None:
-    bodies = {
+    bodies: dict[str, dict[str, Any]] = {
         "role": {"input": [{"role": secret, "content": ""}]},
         "type": {"input": [{"type": secret}]},
         "content": {"input": [{"role": "user", "content": [{"type": "input_text", "text": [secret]}]}]},

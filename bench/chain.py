@@ -14,7 +14,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from envoy.config.core.v3.base_pb2 import HeaderMap, HeaderValue
@@ -30,15 +30,15 @@ from bench import messages
 from bench.stamps import Stamps
 from sidecar.backends.triton import discovery
 from sidecar.backends.triton.frames import GrpcStatus
-from sidecar.config.models import ImageLimits, ModelConfig
-from sidecar.egress.loader import ImageLoader
-from sidecar.exchange.events import RequestComplete, UpstreamBytes, UpstreamEnd
+from sidecar.config.models import ModelConfig
+from sidecar.exchange.catalog import Catalog
+from sidecar.exchange.events import Answered, RequestComplete, UpstreamEnd
 from sidecar.exchange.exchange import Exchange
-from sidecar.exchange.models import ModelCatalog
-from sidecar.extproc.preparation import preparation_threads
-from sidecar.extproc.service import SystemClock
+from sidecar.exchange.plan import Plan, Prepare
 from sidecar.extproc.session import Session
-from sidecar.server.worker import load_model
+from sidecar.extproc.sessions import SystemClock
+from sidecar.extproc.wires import WIRES
+from sidecar.server.models import load_model
 from sidecar.surfaces import SURFACES
 
 MODEL = "chain"
@@ -87,71 +87,82 @@ def _answer(vocabulary: Sequence[tuple[int, bytes]], size: int) -> Iterator[byte
         size -= length
 
 
-def _catalog(tokenizer: Path) -> ModelCatalog:
+def _catalog(tokenizer: Path) -> Catalog:
     described = messages.unary_responses()
     contract = discovery.recognise(
         ModelMetadataResponse.FromString(described[messages.SERVICE + "ModelMetadata"][5:]),
         ModelConfigResponse.FromString(described[messages.SERVICE + "ModelConfig"][5:]).config,
     )
     model = load_model(ModelConfig(name=MODEL, triton_model=MODEL, tokenizer=tokenizer, context_length=10_000_000))
-    model.contract = contract
-    return ModelCatalog([model])
+    return Catalog("bench", 15, [replace(model, contract=contract)])
 
 
-def _exchange(catalog: ModelCatalog) -> Exchange:
-    return Exchange(SURFACES["node"], catalog, node="bench", entropy=os.urandom(18), keep_alive=15)
+def _exchange(catalog: Catalog) -> Exchange:
+    return Exchange(SURFACES["node"], catalog, (Prepare,), entropy=os.urandom(18))
 
 
 _REQUEST_HEADERS = {":method": "POST", ":path": "/v1/infer/responses", "content-type": "application/json"}
 _REQUEST_BODY = json.dumps({"model": MODEL, "input": "Count.", "stream": True}).encode()
 
 
-def _core_seconds(catalog: ModelCatalog, responses: Sequence[bytes]) -> float:
+def _core_seconds(catalog: Catalog, responses: Sequence[bytes]) -> float:
     exchange = _exchange(catalog)
-    exchange.handle(RequestComplete(_REQUEST_HEADERS, _REQUEST_BODY, len(_REQUEST_BODY), head_at=0, unix_time=0))
+    request = RequestComplete(_REQUEST_HEADERS, _REQUEST_BODY, len(_REQUEST_BODY), head_at=0, unix_time=0, at=0)
+    (ask,) = exchange.handle(request)
+    assert isinstance(ask, Prepare), ask
+    exchange.handle(Answered(ask, ask.plan(), at=0))
     started = time.process_time()
     for response in responses:
-        exchange.handle(UpstreamBytes(response, at=1.0))
-    exchange.handle(UpstreamBytes(messages.final_response(MODEL), at=1.0))
+        exchange.upstream(response, 1.0)
+    exchange.upstream(messages.final_response(MODEL), 1.0)
     exchange.handle(UpstreamEnd(whole=True, http_status=200, grpc=GrpcStatus(0, ""), at=1.0))
     seconds = time.process_time() - started
-    assert exchange.report().usage.output_tokens == len(responses), exchange.report().outcome
+    assert exchange.report.usage.output_tokens == len(responses), exchange.report.outcome
     return seconds
 
 
-class _Recorded:
-    """An ext_proc stream that plays recorded messages, and serializes what is written as gRPC would."""
+class _Serializer:
+    """A transport that serializes what is sent, as gRPC would."""
 
-    def __init__(self, recorded: Iterator[bytes]) -> None:
-        self._recorded = recorded
-        self.started = 0.0
+    congested = False
 
-    async def read(self) -> ProcessingRequest | None:
-        message = ProcessingRequest.FromString(next(self._recorded))
-        if message.HasField("response_headers"):
-            self.started = time.process_time()
-        return message
+    def __init__(self) -> None:
+        self.called = asyncio.Event()
 
-    async def write(self, message: ProcessingResponse) -> None:
+    def send(self, message: ProcessingResponse) -> None:
         message.SerializeToString()
+        self.called.set()
+
+    def close(self) -> None:
+        """Nothing is to be closed."""
 
 
-def _session_seconds(catalog: ModelCatalog, responses: Sequence[bytes]) -> float:
+async def _prepare(ask: Prepare) -> Plan:
+    return ask.plan()
+
+
+def _session_seconds(catalog: Catalog, responses: Sequence[bytes]) -> float:
+    return asyncio.run(_run_session(catalog, responses))
+
+
+async def _run_session(catalog: Catalog, responses: Sequence[bytes]) -> float:
     chunks = [_HEAD, *(_chunk(one) for one in responses), _chunk(messages.final_response(MODEL)), _chunk(_TRAILERS)]
     body_of = functools.cache(lambda chunk: ProcessingRequest(response_body=HttpBody(body=chunk)).SerializeToString())
-    recorded = [
+    request = [
         _headers("request_headers", _REQUEST_HEADERS),
         ProcessingRequest(request_body=HttpBody(body=_REQUEST_BODY, end_of_stream=True)).SerializeToString(),
-        _headers("response_headers", {":status": "200"}),
-        *map(body_of, (*chunks, _chunk(b""))),
     ]
-    stream, exchange = _Recorded(iter(recorded)), _exchange(catalog)
-    with preparation_threads() as prepare:
-        images = ImageLoader(ImageLimits(), prepare.short)
-        session = Session(stream, exchange, wire="tunnel", clock=SystemClock(), prepare=prepare, images=images)
-        asyncio.run(session.run())
-    seconds = time.process_time() - stream.started
-    assert exchange.report().usage.output_tokens == len(responses), exchange.report().outcome
+    answer = [_headers("response_headers", {":status": "200"}), *map(body_of, (*chunks, _chunk(b"")))]
+    transport, exchange = _Serializer(), _exchange(catalog)
+    session = Session(transport, exchange, WIRES["tunnel"](), {Prepare: _prepare}, (), SystemClock())
+    for message in request:
+        session.receive(ProcessingRequest.FromString(message))
+    await transport.called.wait()
+    started = time.process_time()
+    for message in answer:
+        session.receive(ProcessingRequest.FromString(message))
+    seconds = time.process_time() - started
+    assert exchange.report.usage.output_tokens == len(responses), exchange.report.outcome
     return seconds
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from sidecar.backends.triton.client import TritonUnreachableError, discover
 from sidecar.backends.triton.discovery import UnknownContractError
 from sidecar.config.models import Config, ModelConfig
-from sidecar.server.worker import load_model
+from sidecar.server.models import load_model
 
 _ENVOY_SECONDS = 60
 
@@ -48,10 +48,10 @@ def _check_prompt(config: ModelConfig) -> Finding:
         model = load_model(config)
     except (OSError, ValueError) as error:
         return Finding(False, f"{config.name}: tokenizer {config.tokenizer}: {error}")
-    limits = f"context {model.context_length} tokens, request {model.limits.max_request_bytes} bytes"
+    limits = f"context {config.context_length} tokens, request {config.limits.max_request_bytes} bytes"
     known = model.renderer.model_max_length
-    if known is not None and model.context_length > known:
-        return Finding(False, f"{config.name}: context_length {model.context_length} is more than the model's {known}")
+    if known is not None and config.context_length > known:
+        return Finding(False, f"{config.name}: context_length {config.context_length} is more than the model's {known}")
     return Finding(True, f"{config.name}: tokenizer and chat template load; {limits}")
 
 

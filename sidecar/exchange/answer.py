@@ -1,10 +1,11 @@
-"""Pieces → segments → events: the answer of one exchange as it grows.
+"""Bytes of the upstream → pieces → segments → events: the answer of one exchange as it grows.
 
 The same chain serves streamed and non-streamed requests, so that the final response always equals the streamed one.
 """
 
 from __future__ import annotations
 
+from sidecar.backends.backend import Reader
 from sidecar.backends.triton.contracts.contract import FinishReason, Piece
 from sidecar.generation.segments import (
     ArgumentsDelta,
@@ -16,6 +17,7 @@ from sidecar.generation.segments import (
     TextDelta,
 )
 from sidecar.generation.stops import StopStrings
+from sidecar.responses.errors import ApiError
 from sidecar.responses.events import EventWriter
 from sidecar.responses.open_items import ItemStatus, Json
 from sidecar.responses.usage import Usage
@@ -24,12 +26,25 @@ from sidecar.responses.usage import Usage
 class Answer:
     """The items of a response, its usage and its events.
 
-    ``parallel_calls`` false ends the answer with its first complete call.
+    ``parallel_calls`` false ends the answer with its first complete call. ``begun`` tells that something has been
+    generated, ``stopped`` that the answer is over although the upstream goes on, ``failure`` what the upstream has
+    reported after what it had generated.
     """
 
     def __init__(
-        self, writer: EventWriter, stops: StopStrings, parser: Parser, usage: Usage, *, parallel_calls: bool
+        self,
+        reader: Reader,
+        writer: EventWriter,
+        stops: StopStrings,
+        parser: Parser,
+        usage: Usage,
+        *,
+        parallel_calls: bool,
     ) -> None:
+        self.begun = False
+        self.stopped = False
+        self.failure: ApiError | None = None
+        self._reader = reader
         self._writer = writer
         self._stops = stops
         self._parser = parser
@@ -40,11 +55,7 @@ class Answer:
         self._open: type[Segment] | None = None
         self._reasons = False
         self._space = ""
-
-    @property
-    def stopped(self) -> bool:
-        """Whether the answer is over although Triton goes on."""
-        return self._has_its_call or self._stops.matched
+        self._events: list[bytes] = []
 
     @property
     def text(self) -> str | None:
@@ -54,30 +65,51 @@ class Answer:
             return None
         return "".join(item["content"][0]["text"] for item in items if item["type"] == "message")
 
-    def feed(self, piece: Piece) -> bytes:
-        """The events that ``piece`` adds; none when it completes nothing that shows."""
+    def feed(self, data: bytes) -> bytes:
+        """The events that the upstream's ``data`` adds; none when it completes nothing that shows.
+
+        The first generated token brings the events that open the stream. What came before a failure is the client's.
+        """
+        self._events = events = list[bytes]()
+        try:
+            self._reader.feed(data, self._take)
+        except ApiError as error:
+            self.failure = error
+        return b"".join(events)
+
+    def _take(self, text: str, tokens: int) -> bool:
+        """A piece of generated text, and how many tokens it is; whether the answer goes on after it."""
+        if not self.begun and (text or tokens):
+            self._events.append(self.begin())
         usage = self._usage
-        usage.output_tokens += piece.tokens
-        text = self._stops.feed(piece.text)
-        segments = self._parser.feed(text) if text else []
+        usage.output_tokens += tokens
+        segments = self._parser.feed(text) if (text := self._stops.feed(text)) else ()
         # Tokens that show nothing, such as the closing marker's, belong to the phase they come in.
         if segments:
             self._reasons = isinstance(segments[0], ReasoningDelta)
         if self._reasons:
-            usage.reasoning_tokens += piece.tokens
-        return b"".join([self._write(segment) for segment in segments])
+            usage.reasoning_tokens += tokens
+        self._events += map(self._write, segments)
+        self.stopped = self._has_its_call or self._stops.matched
+        return not self.stopped
+
+    def begin(self) -> bytes:
+        """The events that open the stream."""
+        self.begun = True
+        return self._writer.start()
 
     def close(self, held_back: Piece, finish_reason: FinishReason) -> bytes:
-        """The events that end the answer; ``held_back`` is the decoder's last word."""
+        """The events that end the answer; ``held_back`` is the reader's last word."""
         usage = self._usage
         usage.output_tokens += held_back.tokens
         # Where a whole text turns out to have fewer tokens than responses, so has the reasoning in it.
         usage.reasoning_tokens = min(usage.reasoning_tokens, usage.output_tokens)
+        events = b"" if self.begun else self.begin()
         if self._has_its_call:
-            return b""
+            return events
         text = "" if self._stops.matched else self._stops.feed(held_back.text) + self._stops.end()
-        segments = (self._parser.feed(text) if text else []) + self._parser.end()
-        events = b"".join([self._write(segment) for segment in segments])
+        segments = [*(self._parser.feed(text) if text else ()), *self._parser.end()]
+        events += b"".join([self._write(segment) for segment in segments])
         if self._needs_message(finish_reason):
             events += self._switch_to(TextDelta)
         return events + self._close_item("incomplete" if finish_reason == "length" else "completed")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from sidecar.backends.triton.frames import GrpcStatus
-from sidecar.images.image import Image
 from sidecar.responses.errors import ApiError
+
+if TYPE_CHECKING:
+    from sidecar.exchange.asks import Ask
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +18,8 @@ class RequestComplete:
     """The client's whole request has come.
 
     ``headers`` are lower-case. ``body_bytes`` is the size of the body; of one that is larger than any model takes,
-    ``body`` holds only a part. ``head_at`` is when its head came, ``unix_time`` the wall clock then (seconds).
+    ``body`` holds only a part. ``head_at`` is when its head came, ``unix_time`` the wall clock then (seconds), ``at``
+    when its end came.
     """
 
     headers: Mapping[str, str]
@@ -23,19 +27,21 @@ class RequestComplete:
     body_bytes: int
     head_at: float
     unix_time: float
+    at: float
 
 
 @dataclass(frozen=True, slots=True)
-class ImagesFetched:
-    """The images that ``FetchImages`` asked for, in its order; or why one of them cannot be had."""
+class Answered:
+    """What an ask has come to: its result, or why there is none."""
 
-    images: Sequence[Image] | ApiError
+    ask: Ask[Any]
+    result: object | ApiError
     at: float
 
 
 @dataclass(frozen=True, slots=True)
 class UpstreamBytes:
-    """Bytes of Triton's answer: gRPC or gRPC-Web frames, split anywhere."""
+    """Bytes of the upstream's answer, split anywhere. There may be one for every token: see ``Exchange.upstream``."""
 
     data: bytes
     at: float
@@ -43,7 +49,7 @@ class UpstreamBytes:
 
 @dataclass(frozen=True, slots=True)
 class UpstreamEnd:
-    """Triton's answer has ended.
+    """The upstream's answer has ended.
 
     ``whole`` is whether the wire's framing ended as it should; ``http_status`` the status of its head, if one came;
     ``grpc`` the status outside the body, if one was sent.
@@ -56,15 +62,15 @@ class UpstreamEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class ClientGone:
-    """The client has left, or Envoy gave the exchange up."""
-
-
-@dataclass(frozen=True, slots=True)
 class Tick:
     """Time has passed."""
 
     at: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClientGone:
+    """The client has left, or Envoy gave the exchange up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,4 +80,4 @@ class Abort:
     error: ApiError
 
 
-Event = RequestComplete | ImagesFetched | UpstreamBytes | UpstreamEnd | ClientGone | Tick | Abort
+Event = RequestComplete | Answered | UpstreamBytes | UpstreamEnd | Tick | ClientGone | Abort

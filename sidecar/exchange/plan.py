@@ -1,7 +1,6 @@
-"""From a complete request to the call that answers it: accept, render, clamp.
+"""The ask that comes first: from a complete request to the call that answers it. Accept, render, clamp.
 
-This is the heavy part of an exchange (parsing, templating, tokenizing up to megabytes of text); callers run it off the
-event loop.
+This is the heavy part of an exchange: parsing, templating and tokenizing up to megabytes of text.
 """
 
 from __future__ import annotations
@@ -9,10 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Self
 
+from sidecar.backends.triton import call
 from sidecar.backends.triton.contracts.contract import Contract, Generation
-from sidecar.exchange.events import RequestComplete
-from sidecar.exchange.models import ModelCatalog, ServedModel
+from sidecar.backends.triton.frames import frame
+from sidecar.backends.triton.reader import TritonReader
+from sidecar.exchange.asks import Ask, Facts
+from sidecar.exchange.catalog import ServedModel
+from sidecar.exchange.commands import CallUpstream
 from sidecar.generation.segments import Parser
 from sidecar.generation.style import guided_parser
 from sidecar.guidance.decision import Guidance, plan_guidance
@@ -23,7 +27,6 @@ from sidecar.responses.ids import ResponseIds, ulid
 from sidecar.responses.open_items import Json
 from sidecar.responses.request import ResponsesRequest
 from sidecar.surfaces.limits import check_limits, check_size
-from sidecar.surfaces.surface import Surface
 
 # Headers of the client's request that Triton and its tracing may see.
 _FORWARDED_HEADERS = ("x-request-id", "traceparent", "tracestate")
@@ -33,12 +36,16 @@ _SMALLEST_TOP_P = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A request accepted: the call to make, once its ``images`` have been loaded, and the response to fill."""
+    """A request accepted: the call to make, once its ``images`` have been loaded, and the response to fill.
+
+    ``body`` is the upstream's request; ``None`` while it waits for images.
+    """
 
     model: ServedModel
     contract: Contract
     generation: Generation
     images: Sequence[ImageRef]
+    body: bytes | None
     upstream_headers: Mapping[str, str]
     stream: bool
     parser: Parser
@@ -47,29 +54,55 @@ class Plan:
     ids: ResponseIds
     response: Json
 
-    def message(self, images: Sequence[Image]) -> bytes:
-        """The serialized ``ModelInferRequest`` with the loaded ``images``."""
-        return self.contract.request(self.model.triton_model, replace(self.generation, images=images))
+    def body_with(self, images: Sequence[Image]) -> bytes:
+        """The upstream's request with the loaded ``images``."""
+        return _body(self.model, self.contract, replace(self.generation, images=images))
+
+    def call(self, body: bytes) -> CallUpstream:
+        """The call of the upstream with ``body``."""
+        reader = TritonReader(self.contract.decoder(self.generation, self.model.renderer))
+        return CallUpstream(call.PATH, call.CONTENT_TYPE, self.upstream_headers, body, reader)
 
 
-def make_plan(surface: Surface, catalog: ModelCatalog, event: RequestComplete, entropy: bytes) -> Plan:
+@dataclass(frozen=True, slots=True)
+class Prepare(Ask[Plan]):
+    """Make the plan of a request."""
+
+    facts: Facts
+
+    @classmethod
+    def needed(cls, facts: Facts) -> Self:
+        """Always."""
+        return cls(facts)
+
+    def plan(self) -> Plan:
+        """The plan: a pure function of the facts, safe in any thread.
+
+        Raises:
+            ApiError: the request is refused, its prompt does not fit, or its model is not ready.
+        """
+        return make_plan(self.facts)
+
+
+def make_plan(facts: Facts) -> Plan:
     """The plan for a request.
 
     Raises:
         ApiError: the request is refused, its prompt does not fit, or its model is not ready.
     """
+    surface, catalog, event, entropy = facts.surface, facts.catalog, facts.request, facts.entropy
     check_size(event.body_bytes, catalog.max_request_bytes, "this node")
     request = surface.accept(event.headers, event.body)
     model = catalog.find(request.model)
-    check_limits(request, event.body_bytes, model.limits)
-    contract = model.contract
+    settings, contract = model.settings, model.contract
+    check_limits(request, event.body_bytes, settings.limits)
     if contract is None:
         raise ApiError("infer_backend_unavailable", "The model runtime is starting; try again shortly.")
-    guidance = plan_guidance(request, contract.guides, model.unguided)
+    guidance = plan_guidance(request, contract.guides, settings.unguided)
     prompt = model.renderer.render(
         request,
         now=datetime.fromtimestamp(event.unix_time, UTC),
-        context_length=model.context_length,
+        context_length=settings.context_length,
         guided=guidance.guide is not None,
         demand=guidance.demand,
     )
@@ -79,12 +112,12 @@ def make_plan(surface: Surface, catalog: ModelCatalog, event: RequestComplete, e
         request_id=ids.response,
         prompt_ids=prompt.ids,
         prompt_text=prompt.runtime_text,
-        max_tokens=_clamp_output(request, len(prompt.ids), model.context_length),
+        max_tokens=_clamp_output(request, len(prompt.ids), settings.context_length),
         temperature=1.0 if request.temperature is None else request.temperature,
         top_p=1.0 if request.top_p is None else max(request.top_p, _SMALLEST_TOP_P),
         seed=int.from_bytes(entropy[10:18], "big"),
         end_ids=model.renderer.end_ids,
-        stop=(*model.stop, *model.renderer.end_tokens) if contract.speaks_text else model.stop,
+        stop=(*settings.stop, *model.renderer.end_tokens) if contract.speaks_text else settings.stop,
         guide=guidance.guide,
     )
     return Plan(
@@ -92,6 +125,7 @@ def make_plan(surface: Surface, catalog: ModelCatalog, event: RequestComplete, e
         contract=contract,
         generation=generation,
         images=prompt.images,
+        body=None if prompt.images else _body(model, contract, generation),
         upstream_headers={name: event.headers[name] for name in _FORWARDED_HEADERS if name in event.headers},
         stream=request.stream,
         parser=_parser(model, guidance, prompt.text),
@@ -100,6 +134,10 @@ def make_plan(surface: Surface, catalog: ModelCatalog, event: RequestComplete, e
         ids=ids,
         response=surface.new_response(request, ids.response, int(event.unix_time)),
     )
+
+
+def _body(model: ServedModel, contract: Contract, generation: Generation) -> bytes:
+    return frame(contract.request(model.settings.triton_model, generation))
 
 
 def _check_images(images: Sequence[ImageRef], limit: int) -> None:

@@ -1,9 +1,10 @@
-"""What an exchange tells about itself when it is over: how it ended, what it used, how long it took. No content."""
+"""What an exchange tells about itself: how it ended, what it used, how long it took."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from sidecar.backends.triton.errors import BackendError
 from sidecar.responses.usage import Usage
 
 
@@ -42,22 +43,34 @@ class Timing:
         return round(((at or self.head_at) - self.head_at) * 1000, 1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Report:
-    """The end of an exchange.
+    """One exchange as far as it has come; filled in as it goes on, and whole once it is over.
 
-    ``outcome`` is ``completed``, ``incomplete``, ``client_gone``, an error's code, or ``ok`` where no response was
-    asked for; ``model`` and ``stream`` are ``None`` then, and when the request was refused before they were known.
-    ``counted``: the runtime did not tell the output tokens, they were counted with our tokenizer.
-    ``broke_schema``: the text did not fit the schema that was asked for.
-    ``broken_characters`` is the number of U+FFFD in the model's text.
+    Attributes:
+        request_id: the ``x-request-id`` of the request.
+        outcome: ``completed``, ``incomplete``, ``client_gone``, an error's code, or ``ok`` where no response was asked
+            for.
+        model: the model's name; ``None`` unless a response was asked for and the request accepted.
+        stream: whether its answer is an event stream; ``None`` as for ``model``.
+        usage: tokens.
+        timing: moments.
+        counted: the runtime did not tell the output tokens, they were counted with our tokenizer.
+        broke_schema: the text did not fit the schema that was asked for.
+        broken_characters: the number of U+FFFD in the model's text.
+        remedy: what the operator can do about them; empty where only the model itself can write them.
+        backend_error: the model runtime's failure that ended the exchange. Its ``words`` may hold content; nothing else
+            of a report does.
     """
 
-    outcome: str
-    model: str | None
-    stream: bool | None
-    usage: Usage
-    timing: Timing
-    counted: bool
-    broke_schema: bool
-    broken_characters: int
+    request_id: str = ""
+    outcome: str = "client_gone"
+    model: str | None = None
+    stream: bool | None = None
+    usage: Usage = field(default_factory=Usage)
+    timing: Timing = field(default_factory=Timing)
+    counted: bool = False
+    broke_schema: bool = False
+    broken_characters: int = 0
+    remedy: str = ""
+    backend_error: BackendError | None = None

@@ -5,7 +5,7 @@ Source: OpenAI's Models API, as far as SDKs read it.
 
 from __future__ import annotations
 
-from sidecar.exchange.models import ModelCatalog
+from sidecar.exchange.catalog import Catalog
 from sidecar.responses.open_items import Json
 from sidecar.responses.reply import Reply
 from sidecar.surfaces.endpoints import Operation, Target
@@ -13,23 +13,23 @@ from sidecar.surfaces.openapi import document
 from sidecar.surfaces.surface import Surface
 
 
-def answer_at_once(target: Target, surface: Surface, catalog: ModelCatalog, node: str) -> Reply:
-    """The answer of any endpoint but the one that creates responses; ``node`` is named as the models' owner.
+def answer_at_once(target: Target, surface: Surface, catalog: Catalog) -> Reply:
+    """The answer of any endpoint but the one that creates responses; the node is named as the models' owner.
 
     Raises:
         ApiError: ``model_not_available``.
     """
     match target.operation:
         case Operation.LIST_MODELS:
-            data = [_model(name, catalog, node) for name in catalog.names()]
+            data = [_model(name, catalog) for name in catalog.names()]
             return Reply.json({"object": "list", "data": data})
         case Operation.RETRIEVE_MODEL:
-            return Reply.json(_model(target.id, catalog, node))
+            return Reply.json(_model(target.id, catalog))
         case Operation.READ_OPENAPI:
             return Reply.json(document(surface))
         case Operation.CREATE_RESPONSE:
             raise AssertionError("a response is not answered at once")
 
 
-def _model(name: str, catalog: ModelCatalog, node: str) -> Json:
-    return {"id": name, "object": "model", "created": catalog.find(name).created, "owned_by": node}
+def _model(name: str, catalog: Catalog) -> Json:
+    return {"id": name, "object": "model", "created": catalog.find(name).created, "owned_by": catalog.node}

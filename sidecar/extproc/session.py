@@ -1,216 +1,215 @@
-"""One ext_proc stream drives one exchange: Envoy's messages become its events, its actions become messages.
+"""One ext_proc stream: Envoy's messages become the events of an exchange, its commands become messages.
 
-The stream is the seam towards the transport: anything that reads ``ProcessingRequest`` and writes
-``ProcessingResponse`` can carry a session.
+The translation is synchronous. A transport pushes each message of Envoy's in as it comes, and takes what is sent; an
+ask that is answered, a tick or an abort may send as well.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import Iterable, Sequence
-from concurrent.futures import Executor
+from collections.abc import Callable, Iterator, Sequence
 from math import inf
 from typing import Protocol
 
 from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, ProcessingResponse
 
-from sidecar.egress.budget import UnlimitedBytes
-from sidecar.egress.loader import ImageLoader
-from sidecar.exchange.actions import Action, CallUpstream, FetchImages, Finish, SendBody, SendHead
-from sidecar.exchange.events import Abort, ClientGone, Event, ImagesFetched, RequestComplete, Tick
+from sidecar.exchange.commands import CallUpstream, Command, Finish, SendBody, SendHead
+from sidecar.exchange.events import Abort, ClientGone, RequestComplete, Tick, UpstreamEnd
 from sidecar.exchange.exchange import Exchange
 from sidecar.extproc import messages
-from sidecar.extproc.preparation import Preparation
-from sidecar.extproc.wires import WIRES, Wire
-from sidecar.images.image import Image
+from sidecar.extproc.driver import Clock, Driver, Observer, Performers
+from sidecar.extproc.wires import Wire
 from sidecar.responses.errors import ApiError
 from sidecar.responses.reply import Reply
 
-_log = logging.getLogger(__name__)
 
+class Transport(Protocol):
+    """The sending side of one ext_proc stream. Neither method waits."""
 
-class Stream(Protocol):
-    """One bidirectional ext_proc stream, messages in and messages out."""
+    @property
+    def congested(self) -> bool:
+        """Whether what was sent earlier still waits for Envoy to read it."""
 
-    async def read(self) -> ProcessingRequest | None:
-        """Envoy's next message, or ``None`` when it has closed the stream."""
+    def send(self, message: ProcessingResponse) -> None:
+        """Send a message, after those that were sent before."""
 
-    async def write(self, message: ProcessingResponse) -> None:
-        """Send a message; calls must not overlap."""
-
-
-class Clock(Protocol):
-    """The two clocks a session reads, in seconds."""
-
-    def monotonic(self) -> float:
-        """Never goes back."""
-
-    def unix(self) -> float:
-        """Since the epoch."""
+    def close(self) -> None:
+        """End the stream well, once everything has been sent: Envoy needs nothing more."""
 
 
 class Session:
-    """One request's way through the sidecar.
-
-    ``prepare`` runs the heavy steps before the call (parsing, rendering, tokenizing) off the event loop.
-    """
+    """One request's way through the sidecar, over ``wire`` to its upstream."""
 
     def __init__(
         self,
-        stream: Stream,
+        transport: Transport,
         exchange: Exchange,
-        *,
-        wire: str,
+        wire: Wire,
+        performers: Performers,
+        observers: Sequence[Observer],
         clock: Clock,
-        prepare: Preparation,
-        images: ImageLoader,
     ) -> None:
-        self._stream = stream
+        self._transport = transport
         self._exchange = exchange
-        self._make_wire = WIRES[wire]
+        self._driver = Driver(exchange, performers, observers, clock, self._send_all)
         self._clock = clock
-        self._prepare = prepare
-        self._images = images
-        self._wire: Wire
-        # A tick or an abort may come while an upstream message is handled; each is handled and written whole.
-        self._lock = asyncio.Lock()
-        self.request_id = ""
+        self._wire = wire
+        self._request = _Request()
+        # What takes Envoy's next message; it changes as the stream goes on.
+        self._take: Callable[[ProcessingRequest], None] = self._take_head
 
-    async def run(self) -> None:
-        """Serve the request to its end.
-
-        Returns only when Envoy needs nothing more: a return before that would pass Triton's raw bytes to the client.
-
-        Raises:
-            asyncio.CancelledError: Envoy has given the stream up; the exchange knows.
-        """
+    def receive(self, message: ProcessingRequest) -> None:
+        """Take Envoy's next message."""
         try:
-            request = await self._read_request()
-            if request is None:
-                return
-            await self._begin(request)
-            await self._relay()
-        except asyncio.CancelledError:
-            self._exchange.handle(ClientGone())
-            raise
+            self._take(message)
         except Exception:
-            _log.exception("request %s failed", self.request_id)
-            await self.abort(ApiError("internal", f"internal error (request {self.request_id})"))
+            self.abort(self._driver.fault("a message could not be handled"))
+
+    def lost(self) -> None:
+        """Envoy has closed the stream: the client has left, or nothing more is needed."""
+        self._take = self._ignore
+        self._driver.handle(ClientGone())
 
     @property
     def due_at(self) -> float:
-        """When a tick will change something, on the monotonic clock; infinity while something is being handled."""
-        return inf if self._lock.locked() else self._exchange.due_at
+        """When a tick will change something, on the monotonic clock; infinity while Envoy does not read."""
+        return inf if self._transport.congested else self._exchange.due_at
 
-    async def tick(self) -> None:
+    def tick(self) -> None:
         """Let the exchange notice that time has passed."""
-        await self._handle(Tick(self._clock.monotonic()))
+        self._send_all(self._driver.handle(Tick(self._clock.monotonic())))
 
-    async def abort(self, error: ApiError) -> None:
+    def abort(self, error: ApiError) -> None:
         """End the exchange with ``error`` now."""
-        await self._handle(Abort(error))
+        self._send_all(self._driver.handle(Abort(error)))
 
-    async def _read_request(self) -> RequestComplete | None:
-        """The client's whole request; ``None`` when there is none to serve."""
-        message = await self._stream.read()
-        if message is None or not message.HasField("request_headers"):
-            await self._pass_through(message)
-            return None
-        head_at, unix_time = self._clock.monotonic(), self._clock.unix()
-        headers = messages.headers_of(message.request_headers.headers)
-        self.request_id = headers.get("x-request-id", "")
-        body, size = bytearray(), 0
-        ended = message.request_headers.end_of_stream
-        while not ended:
-            message = await self._stream.read()
-            if message is None or message.HasField("response_headers"):
-                await self._pass_through(message)
-                return None
-            if message.HasField("request_body"):
-                size += len(message.request_body.body)
-                if size <= self._exchange.max_request_bytes:
-                    body += message.request_body.body
-                ended = message.request_body.end_of_stream
-            else:
-                ended = message.HasField("request_trailers")
-        self._wire = self._make_wire(headers)
-        return RequestComplete(headers, bytes(body), size, head_at, unix_time)
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is under way that outlives the stream."""
+        return self._driver.is_settled
 
-    async def _begin(self, request: RequestComplete) -> None:
-        executor = self._prepare.executor(request.body_bytes)
-        for action in await self._handle_heavy(request, executor):
-            if isinstance(action, FetchImages):
-                await self._handle_heavy(await self._fetch(action), executor)
+    async def settled(self) -> None:
+        """Wait until all that outlives the stream has been done."""
+        await self._driver.settled()
 
-    async def _handle_heavy(self, event: Event, executor: Executor) -> list[Action]:
-        loop = asyncio.get_running_loop()
-        async with self._lock:
-            actions = await loop.run_in_executor(executor, self._exchange.handle, event)
-            await self._perform(actions)
-        return actions
+    def _take_head(self, message: ProcessingRequest) -> None:
+        if not message.HasField("request_headers"):
+            self._pass_on(message)
+            return
+        request = self._request
+        request.begin(message, self._clock)
+        self._exchange.report.request_id = request.headers.get("x-request-id", "")
+        self._take = self._take_body
+        if message.request_headers.end_of_stream:
+            self._complete_request()
 
-    async def _fetch(self, action: FetchImages) -> ImagesFetched:
-        """Load images; meanwhile the exchange may be aborted."""
-        images: Sequence[Image] | ApiError
-        try:
-            images = await self._images.load(action.refs, UnlimitedBytes())
-        except ApiError as error:
-            images = error
-        return ImagesFetched(images, self._clock.monotonic())
+    def _take_body(self, message: ProcessingRequest) -> None:
+        if message.HasField("response_headers"):
+            self._pass_on(message)
+        elif self._request.add(message, self._exchange.max_request_bytes):
+            self._complete_request()
 
-    async def _relay(self) -> None:
-        """Feed the upstream's messages to the exchange until it is done."""
-        while not self._exchange.done:
-            message = await self._stream.read()
-            if message is None:
-                self._exchange.handle(ClientGone())
-                return
-            await self._handle(*self._wire.receive(message, self._clock.monotonic()))
+    def _complete_request(self) -> None:
+        self._take = self._take_early
+        self._send_all(self._driver.handle(self._request.complete(self._clock.monotonic())))
 
-    async def _handle(self, *events: Event) -> None:
-        async with self._lock:
-            await self._perform([action for event in events for action in self._exchange.handle(event)])
+    def _take_early(self, message: ProcessingRequest) -> None:
+        """Before the upstream is called only an answer of Envoy's own can come."""
+        if message.HasField("response_headers"):
+            self._pass_on(message)
 
-    async def _perform(self, actions: list[Action]) -> None:
-        for message in self._messages(actions):
-            await self._stream.write(message)
+    def _take_upstream(self, message: ProcessingRequest) -> None:
+        """This is the per-token path."""
+        data, end = self._wire.receive(message)
+        at = self._clock.monotonic()
+        commands = self._driver.upstream(data, at) if data else ()
+        if end is not None:
+            commands = [*commands, *self._driver.handle(UpstreamEnd(*end, at))]
+        self._send_all(commands)
 
-    def _messages(self, actions: Iterable[Action]) -> Iterable[ProcessingResponse]:
-        """The fewest messages for ``actions``: bytes that go out together share one."""
-        data: list[bytes] = []
-        for action in actions:
-            match action:
+    def _pass_on(self, message: ProcessingRequest) -> None:
+        """Let an answer that Envoy made itself go to the client as it is."""
+        self._driver.handle(ClientGone())
+        self._take = self._pass_on_rest
+        self._pass_on_rest(message)
+
+    def _pass_on_rest(self, message: ProcessingRequest) -> None:
+        if message.HasField("response_headers"):
+            self._transport.send(messages.response_headers())
+            ended = message.response_headers.end_of_stream
+        elif message.HasField("response_body"):
+            body = message.response_body
+            self._transport.send(messages.response_body(body.body, end=body.end_of_stream))
+            ended = body.end_of_stream
+        else:
+            ended = message.HasField("response_trailers")
+            if ended:
+                self._transport.send(messages.response_trailers())
+        if ended:
+            self._close()
+
+    def _ignore(self, message: ProcessingRequest) -> None:
+        """Nothing that comes now matters."""
+
+    def _send_all(self, commands: Sequence[Command]) -> None:
+        if len(commands) == 1 and type(commands[0]) is SendBody:
+            self._transport.send(messages.response_body(commands[0], end=False))
+            return
+        for message in self._messages(commands):
+            self._transport.send(message)
+
+    def _messages(self, commands: Sequence[Command]) -> Iterator[ProcessingResponse]:
+        """The fewest messages for ``commands``: bytes that go out together share one."""
+        data = b""
+        for command in commands:
+            match command:
                 case SendBody():
-                    data.append(action.data)
-                case SendHead():
-                    yield self._wire.head(action.headers)
+                    data = data + command if data else command
+                case SendHead(headers):
+                    yield self._wire.head(headers)
                 case Finish():
-                    yield from self._wire.finish(b"".join(data))
+                    yield from self._wire.finish(data)
+                    self._close()
                     return
                 case CallUpstream():
-                    yield from self._wire.call(action)
-                case FetchImages():
-                    pass
+                    self._take = self._take_upstream
+                    yield from self._wire.call(command, self._request.headers)
                 case Reply():
-                    yield messages.immediate(action)
+                    yield messages.immediate(command)
+                    self._close()
         if data:
-            yield messages.response_body(b"".join(data), end=False)
+            yield messages.response_body(data, end=False)
 
-    async def _pass_through(self, message: ProcessingRequest | None) -> None:
-        """Let an answer that Envoy made itself go to the client as it is."""
-        self._exchange.handle(ClientGone())
-        while message is not None:
-            if message.HasField("response_headers"):
-                await self._stream.write(messages.response_headers())
-                if message.response_headers.end_of_stream:
-                    return
-            elif message.HasField("response_body"):
-                body = message.response_body
-                await self._stream.write(messages.response_body(body.body, end=body.end_of_stream))
-                if body.end_of_stream:
-                    return
-            elif message.HasField("response_trailers"):
-                await self._stream.write(messages.response_trailers())
-                return
-            message = await self._stream.read()
+    def _close(self) -> None:
+        """A stream that ended before this would pass the upstream's raw bytes to the client."""
+        self._take = self._ignore
+        self._transport.close()
+
+
+class _Request:
+    """The client's request as it comes in."""
+
+    def __init__(self) -> None:
+        self.headers: dict[str, str] = {}
+        self._head_at = 0.0
+        self._unix_time = 0.0
+        self._body = bytearray()
+        self._size = 0
+
+    def begin(self, message: ProcessingRequest, clock: Clock) -> None:
+        """The head has come."""
+        self._head_at, self._unix_time = clock.monotonic(), clock.unix()
+        self.headers = messages.headers_of(message.request_headers.headers)
+
+    def add(self, message: ProcessingRequest, limit: int) -> bool:
+        """More of the request; whether it is whole. Of a body above ``limit`` bytes only the size is kept."""
+        if not message.HasField("request_body"):
+            return bool(message.HasField("request_trailers"))
+        self._size += len(message.request_body.body)
+        if self._size <= limit:
+            self._body += message.request_body.body
+        return bool(message.request_body.end_of_stream)
+
+    def complete(self, at: float) -> RequestComplete:
+        """The whole request."""
+        body, self._body = bytes(self._body), bytearray()
+        return RequestComplete(self.headers, body, self._size, self._head_at, self._unix_time, at)

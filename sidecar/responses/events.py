@@ -41,13 +41,13 @@ class EventWriter:
     """Writes one response's events in order, numbers them and keeps the finished items.
 
     Items are strictly one after another. ``response`` holds the members of the response object that do not change while
-    it runs; the writer adds ``status``, ``output`` and ``usage``.
+    it runs; the writer adds ``status``, ``output`` and ``usage``. ``next_number`` is the number of the next event.
     """
 
     def __init__(self, ids: ResponseIds, response: Json) -> None:
         self._ids = ids
         self._response = response
-        self._sequence_number = 0
+        self.next_number = 0
         self._output: list[Json] = []
         self._open: OpenItem | None = None
         self._delta_head = ""
@@ -84,8 +84,8 @@ class EventWriter:
         item = self._open
         assert item is not None, "a delta needs an open item"
         item.pieces.append(text)
-        number = self._sequence_number
-        self._sequence_number = number + 1
+        number = self.next_number
+        self.next_number = number + 1
         return f'{self._delta_head}{json_string(text)},"sequence_number":{number}}}\n\n'.encode()
 
     def close(self, status: ItemStatus) -> bytes:
@@ -121,8 +121,8 @@ class EventWriter:
     def _events(self, events: list[NamedEvent]) -> bytes:
         written = []
         for type_, members in events:
-            data = {"type": type_, "sequence_number": self._sequence_number, **members}
-            self._sequence_number += 1
+            data = {"type": type_, "sequence_number": self.next_number, **members}
+            self.next_number += 1
             written.append(b"event: %b\ndata: %b\n\n" % (type_.encode(), json_bytes(data)))
         return b"".join(written)
 

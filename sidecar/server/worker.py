@@ -19,17 +19,18 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from sidecar.backends.triton.client import TritonUnreachableError, discover
 from sidecar.backends.triton.discovery import UnknownContractError
-from sidecar.config.models import Config, ModelConfig, ReasoningMarkers
+from sidecar.config.models import Config
 from sidecar.egress.loader import ImageLoader
-from sidecar.exchange.models import ModelCatalog, ServedModel
-from sidecar.extproc.preparation import preparation_threads
-from sidecar.extproc.service import ExtProcService, Sessions
-from sidecar.generation.reasoning import ReasoningFormat
-from sidecar.generation.style import choose_style
-from sidecar.prompts.renderer import PromptRenderer
-from sidecar.prompts.tokenizer import Tokenizer, read_template
+from sidecar.exchange.catalog import Catalog, ServedModel
+from sidecar.extproc.sessions import Sessions
+from sidecar.extproc.transport.grpc_aio import ExtProcService
 from sidecar.responses.errors import ApiError
+from sidecar.server.models import load_model
+from sidecar.server.performers import make_performers
+from sidecar.server.preparation import preparation_threads
 from sidecar.surfaces import SURFACES, Surface
+from sidecar.telemetry.access_log import AccessLog
+from sidecar.telemetry.broken_characters import BrokenCharacters
 
 # Envoy sends request bodies in messages of at most its buffer limit (1 MiB here); the rest is headroom.
 _MAX_MESSAGE_BYTES = 4 * 1024 * 1024
@@ -42,33 +43,6 @@ _DISCOVERY_RETRY_SECONDS = 2.0
 _log = logging.getLogger(__name__)
 
 
-def load_model(config: ModelConfig) -> ServedModel:
-    """A model as exchanges need it; its contract is still to be discovered.
-
-    Raises:
-        OSError, ValueError: the tokenizer or its template cannot be loaded.
-    """
-    template = read_template(config.tokenizer) or ""
-    named = config.reasoning_format
-    reasoning = ReasoningFormat(named.begin, named.end) if isinstance(named, ReasoningMarkers) else named
-    style = choose_style(template, reasoning=reasoning, calls=config.tool_format)
-    tokenizer = Tokenizer.load(config.tokenizer, style.markers)
-    return ServedModel(
-        name=config.name,
-        aliases=config.aliases,
-        created=int((config.tokenizer / "tokenizer.json").stat().st_mtime),
-        triton_model=config.triton_model,
-        context_length=config.context_length,
-        limits=config.limits,
-        stop=config.stop,
-        first_token_timeout=config.first_token_timeout,
-        token_timeout=config.token_timeout,
-        renderer=PromptRenderer(tokenizer, late_system=config.late_system),
-        style=style,
-        unguided=config.unguided,
-    )
-
-
 def run_worker(config: Config, index: int) -> None:
     """Serve until SIGTERM, or until standard input ends because the supervisor has died; then drain and return."""
     # The loop shares the interpreter with the threads that render prompts: hand over quickly.
@@ -78,26 +52,20 @@ def run_worker(config: Config, index: int) -> None:
 
 async def _serve(config: Config, index: int) -> None:
     stop = _stop_event()
-    catalog = ModelCatalog([load_model(model) for model in config.models])
+    catalog = Catalog(config.node, config.keep_alive, map(load_model, config.models))
     # Everything loaded so far lives as long as the worker: the garbage collector need not look at it again.
     gc.freeze()
     with (
-        preparation_threads() as prepare,
+        preparation_threads() as preparation,
         # Apart, so that large images do not hold up the prompts of other requests.
         ThreadPoolExecutor(max_workers=2, thread_name_prefix="images") as decoders,
     ):
-        sessions = Sessions(
-            catalog,
-            _surfaces(config),
-            node=config.node,
-            keep_alive=config.keep_alive,
-            prepare=prepare,
-            images=ImageLoader(config.images, decoders),
-        )
+        performers = make_performers(preparation, ImageLoader(config.images, decoders), decoders)
+        sessions = Sessions(catalog, _surfaces(config), performers, (AccessLog(), BrokenCharacters()))
         server, set_health = await _start(config, index, sessions)
         background = [
             asyncio.create_task(sessions.tick_forever()),
-            *(asyncio.create_task(_discover(config.triton.address, model)) for model in catalog),
+            *(asyncio.create_task(_discover(config.triton.address, model, sessions)) for model in catalog),
         ]
         await stop.wait()
         await _drain(server, set_health, sessions, config.drain)
@@ -136,23 +104,26 @@ async def _drain(
     stopped = asyncio.ensure_future(server.stop(seconds + _LAST_WORDS_SECONDS))
     done, _ = await asyncio.wait({stopped}, timeout=seconds)
     if not done:
-        await sessions.abort_all(ApiError("node_unavailable", "The node is restarting; try again shortly."))
+        sessions.abort_all(ApiError("node_unavailable", "The node is restarting; try again shortly."))
     await stopped
+    await sessions.settled()
 
 
-async def _discover(address: str, model: ServedModel) -> None:
+async def _discover(address: str, model: ServedModel, sessions: Sessions) -> None:
     """Ask Triton for the model's contract until it tells; requests for it are refused with 503 until then."""
     last = ""
-    while model.contract is None:
+    while True:
         try:
-            model.contract = await discover(address, model.triton_model)
-            _log.info("model %s: contract %s", model.name, model.contract.name)
-            return
+            contract = await discover(address, model.settings.triton_model)
         except (TritonUnreachableError, UnknownContractError) as error:
             if str(error) != last:
                 last = str(error)
                 _log.warning("model %s: %s", model.name, last)
             await asyncio.sleep(_DISCOVERY_RETRY_SECONDS)
+        else:
+            _log.info("model %s: contract %s", model.name, contract.name)
+            sessions.catalog = sessions.catalog.with_contract(model.name, contract)
+            return
 
 
 def _stop_event() -> asyncio.Event:

@@ -12,14 +12,17 @@ from tritonclient.grpc import service_pb2
 from sidecar.backends.triton.contracts.token_level import TokenLevel
 from sidecar.backends.triton.contracts.vllm import Vllm
 from sidecar.backends.triton.frames import TRAILERS_FLAG, GrpcStatus, frame
-from sidecar.config.models import RequestLimits
-from sidecar.exchange.actions import Action, CallUpstream, Finish, SendBody, SendHead
-from sidecar.exchange.events import RequestComplete, UpstreamBytes, UpstreamEnd
+from sidecar.config.models import ModelConfig, RequestLimits
+from sidecar.exchange.catalog import Catalog, ServedModel
+from sidecar.exchange.commands import CallUpstream, Command, Finish, SendBody, SendHead
+from sidecar.exchange.events import Answered, Event, RequestComplete, UpstreamEnd
 from sidecar.exchange.exchange import Exchange
-from sidecar.exchange.models import ModelCatalog, ServedModel
+from sidecar.exchange.fetch_images import FetchImages
+from sidecar.exchange.plan import Prepare
 from sidecar.generation.style import Style
 from sidecar.images.image import ImageRef
 from sidecar.prompts.renderer import Prompt
+from sidecar.responses.errors import ApiError
 from sidecar.responses.items import InputMessage
 from sidecar.responses.parts import InputImage
 from sidecar.responses.reply import Reply
@@ -94,19 +97,24 @@ class ImageRenderer(ByteRenderer):
 
 
 def model(prompt_tokens: int = 5, **changes: Any) -> ServedModel:
-    values: dict[str, Any] = {
+    """A model of which any setting, or anything made of its settings, is changed."""
+    settings: dict[str, Any] = {
         "name": "letters",
         "triton_model": "tensorrt_llm",
+        "tokenizer": "/nowhere",
         "context_length": 100,
         "limits": RequestLimits(max_request_bytes=1000),
-        "stop": (),
         "first_token_timeout": 10.0,
         "token_timeout": 5.0,
+    }
+    made: dict[str, Any] = {
         "renderer": ByteRenderer(prompt_tokens),
         "style": Style(None, None),
         "contract": TokenLevel(INPUTS, batched=True, tokens_per_block=0),
+        "created": 0,
     }
-    return ServedModel(**{**values, **changes})
+    made |= {name: changes.pop(name) for name in made.keys() & changes.keys()}
+    return ServedModel(ModelConfig(**(settings | changes)), **made)
 
 
 def image_model(max_images: int = 2) -> ServedModel:
@@ -115,15 +123,34 @@ def image_model(max_images: int = 2) -> ServedModel:
     return model(renderer=ImageRenderer(5), contract=Vllm(inputs, batched=False, max_images=max_images))
 
 
+def catalog(*models: ServedModel) -> Catalog:
+    return Catalog("n1", 3.0, models or (model(),))
+
+
 def exchange(served: ServedModel | None = None, surface: Surface = SURFACES["node"]) -> Exchange:
-    return Exchange(surface, ModelCatalog([served or model()]), node="n1", entropy=bytes(range(18)), keep_alive=3.0)
+    return Exchange(surface, catalog(served or model()), (Prepare, FetchImages), entropy=bytes(range(18)))
+
+
+def handle(of: Exchange, event: Event) -> list[Command]:
+    """What ``event`` brings, once the request has been prepared if that is what it asks for."""
+    commands = of.handle(event)
+    while commands and isinstance(commands[-1], Prepare):
+        ask = commands[-1]
+        result: object
+        try:
+            result = ask.plan()
+        except ApiError as error:
+            result = error
+        assert isinstance(event, RequestComplete)
+        commands = of.handle(Answered(ask, result, event.at))
+    return commands
 
 
 def request(head_at: float = 100.0, **body: Any) -> RequestComplete:
     headers = {**CREATE, "content-type": "application/json", "x-request-id": "r-1", "cookie": "secret"}
     whole = {"model": "letters", "input": "hi", **body}
     encoded = json.dumps(whole).encode()
-    return RequestComplete(headers, encoded, len(encoded), head_at, 1_800_000_000.5)
+    return RequestComplete(headers, encoded, len(encoded), head_at, 1_800_000_000.5, head_at)
 
 
 def image_request(*urls: str) -> RequestComplete:
@@ -173,29 +200,29 @@ def broken_end(at: float = 102.0, http_status: int | None = 200, grpc: GrpcStatu
 
 def play(
     pieces: Iterable[bytes], end: UpstreamEnd | None = None, of: Exchange | None = None, **body: Any
-) -> tuple[Exchange, list[Action]]:
-    """Run an exchange over Triton's bytes; the actions after the upstream call."""
+) -> tuple[Exchange, list[Command]]:
+    """Run an exchange over Triton's bytes; the commands after the upstream call."""
     played = of or exchange()
-    (call,) = played.handle(request(**body))
+    (call,) = handle(played, request(**body))
     assert isinstance(call, CallUpstream), call
-    actions = [action for piece in pieces for action in played.handle(UpstreamBytes(piece, 101.0))]
-    return played, actions + played.handle(end or whole_end())
+    commands = [command for piece in pieces for command in played.upstream(piece, 101.0)]
+    return played, commands + played.handle(end or whole_end())
 
 
-def sent(actions: Iterable[Action]) -> bytes:
-    """The body bytes in ``actions``."""
-    return b"".join(action.data for action in actions if isinstance(action, SendBody))
+def sent(commands: Iterable[Command]) -> bytes:
+    """The body bytes in ``commands``."""
+    return b"".join(command for command in commands if isinstance(command, SendBody))
 
 
-def shape(actions: Iterable[Action]) -> list[str]:
-    """The names of the actions, runs of body bytes as one."""
-    names = [type(action).__name__ for action in actions]
+def shape(commands: Iterable[Command]) -> list[str]:
+    """The names of the commands, runs of body bytes as one."""
+    names = [type(command).__name__ for command in commands]
     return [name for at, name in enumerate(names) if not (at and name == names[at - 1] == SendBody.__name__)]
 
 
-def reply(actions: Sequence[Action]) -> Reply:
-    """The one reply that ``actions`` are."""
-    (only,) = actions
+def reply(commands: Sequence[Command]) -> Reply:
+    """The one reply that ``commands`` are."""
+    (only,) = commands
     assert isinstance(only, Reply), only
     return only
 

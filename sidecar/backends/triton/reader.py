@@ -6,19 +6,18 @@ final response was marked (``triton_final_response``). Anything less is a failur
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from google.protobuf.message import DecodeError
 from tritonclient.grpc import service_pb2
 
+from sidecar.backends.backend import Take
 from sidecar.backends.triton import errors
-from sidecar.backends.triton.contracts.contract import Decoder, Piece
+from sidecar.backends.triton.contracts.contract import Decoder, FinishReason, Piece
 from sidecar.backends.triton.frames import TRAILERS_FLAG, FrameError, FrameReader, GrpcStatus, parse_trailers
 
 _FINAL = "triton_final_response"
 
 
-class UpstreamReader:
+class TritonReader:
     """Reads one ``ModelStreamInfer`` answer."""
 
     def __init__(self, decoder: Decoder) -> None:
@@ -27,32 +26,56 @@ class UpstreamReader:
         self._final = False
         self._status: GrpcStatus | None = None
 
-    def feed(self, data: bytes) -> Iterator[Piece]:
-        """The pieces that ``data`` completes, one per response.
+    @property
+    def finish_reason(self) -> FinishReason | None:
+        """Why the generation ended."""
+        return self._decoder.finish_reason
+
+    @property
+    def input_tokens(self) -> int | None:
+        """Tokens of the prompt, where the model told them."""
+        return self._decoder.input_tokens
+
+    @property
+    def cached_tokens(self) -> int:
+        """Those of them that came from the KV cache."""
+        return self._decoder.cached_tokens
+
+    @property
+    def counted(self) -> bool:
+        """Whether output tokens are counted with our tokenizer."""
+        return self._decoder.counted
+
+    @property
+    def broken_characters(self) -> int:
+        """How many U+FFFD the text holds."""
+        return self._decoder.broken_characters
+
+    def feed(self, data: bytes, take: Take) -> None:
+        """Hand over the pieces that ``data`` completes, one per response, until ``take`` wants no more.
 
         Raises:
             ApiError: Triton reported a failure, or the bytes are not its protocol.
         """
         try:
-            for frame in self._frames.feed(data):
-                if frame.flags & TRAILERS_FLAG:
-                    self._status = parse_trailers(frame.payload)
+            for flags, payload in self._frames.feed(data):
+                if flags & TRAILERS_FLAG:
+                    self._status = parse_trailers(payload)
                     continue
-                message = service_pb2.ModelStreamInferResponse.FromString(frame.payload)
+                message = service_pb2.ModelStreamInferResponse.FromString(payload)
                 if message.error_message:
                     raise errors.classify_message(message.error_message)
                 response = message.infer_response
                 if response.parameters[_FINAL].bool_param:
                     self._final = True
-                yield self._decoder.feed(response)
+                text, tokens = self._decoder.feed(response)
+                if not take(text, tokens):
+                    return
         except (FrameError, DecodeError) as error:
             raise errors.classify_end(None, None) from error
 
     def end(self, whole: bool, http_status: int | None, grpc: GrpcStatus | None) -> Piece:
         """What was held back until the end of a complete generation.
-
-        ``whole`` is whether the transport's framing ended as it should; ``http_status`` the status of the head, if one
-        came; ``grpc`` the status outside the body, if one was sent.
 
         Raises:
             ApiError: the generation is not complete.
@@ -61,4 +84,8 @@ class UpstreamReader:
         complete = whole and self._final and not self._frames.partial
         if not (complete and status is not None and status.code == 0):
             raise errors.classify_end(http_status, status)
+        return self._decoder.end()
+
+    def stop(self) -> Piece:
+        """What was held back, where the answer ends although the model goes on."""
         return self._decoder.end()

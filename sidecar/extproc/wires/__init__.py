@@ -1,4 +1,4 @@
-"""The ways from Envoy to Triton, one file each: the same exchange over another edge."""
+"""The ways from Envoy to an upstream, one file each: the same exchange over another edge."""
 
 from __future__ import annotations
 

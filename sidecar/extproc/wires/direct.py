@@ -1,4 +1,4 @@
-"""The second wire: a plain HTTP/2 gRPC call on a route to Triton's cluster, for an ingress without an egress listener.
+"""The second wire: the client's request becomes the call, on a route to the upstream; there is no egress listener.
 
 It costs less than the tunnel, but Envoy tells the sidecar nothing when the upstream dies in mid-stream: the client then
 sees a truncated answer, and the sidecar cannot tell it from a client that left.
@@ -13,11 +13,10 @@ from http import HTTPStatus
 
 from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, ProcessingResponse
 
-from sidecar.backends.triton.frames import frame, status_of
-from sidecar.exchange.actions import CallUpstream
-from sidecar.exchange.events import UpstreamBytes, UpstreamEnd
+from sidecar.backends.triton.frames import status_of
+from sidecar.exchange.commands import CallUpstream
 from sidecar.extproc import messages
-from sidecar.extproc.wires.wire import MODEL_STREAM_INFER
+from sidecar.extproc.wires.wire import WireEnd
 
 _GRPC_HEADERS = ("grpc-accept-encoding", "grpc-encoding", "grpc-status", "grpc-message")
 
@@ -25,42 +24,41 @@ _GRPC_HEADERS = ("grpc-accept-encoding", "grpc-encoding", "grpc-status", "grpc-m
 class DirectWire:
     """One gRPC call in the client's own exchange."""
 
-    def __init__(self, request_headers: Mapping[str, str]) -> None:
-        self._request_headers = request_headers
+    def __init__(self) -> None:
         self._http_status: int | None = None
         self._trailers: list[str] | None = None
         self._ended = False
 
-    def call(self, action: CallUpstream) -> Iterator[ProcessingResponse]:
-        """Turn the request into the gRPC call, and end it: one message is the whole call."""
+    def call(self, call: CallUpstream, request_headers: Mapping[str, str]) -> Iterator[ProcessingResponse]:
+        """Turn the request into the call, and end it: one message is the whole call."""
         head = {
-            ":path": MODEL_STREAM_INFER,
+            ":path": call.path,
             ":method": "POST",
-            "content-type": "application/grpc",
+            "content-type": call.content_type,
             "te": "trailers",
-            **action.headers,
+            **call.headers,
         }
         # Client headers would become gRPC metadata and steer Triton (grpc-timeout, triton_grpc_error): none pass.
-        foreign = [name for name in self._request_headers if not name.startswith(":") and name not in head]
+        foreign = [name for name in request_headers if not name.startswith(":") and name not in head]
         yield messages.request_headers(head, foreign)
-        yield from messages.request_body(frame(action.message), end=True)
+        yield from messages.request_body(call.body, end=True)
 
-    def receive(self, message: ProcessingRequest, at: float) -> list[UpstreamBytes | UpstreamEnd]:
+    def receive(self, message: ProcessingRequest) -> tuple[bytes, WireEnd | None]:
         """The call's bytes and end."""
         if self._ended:
-            return []
-        if message.HasField("response_headers"):
-            return self._read_head(messages.headers_of(message.response_headers.headers), at)
-        if message.HasField("response_body"):
+            return b"", None
+        kind = message.WhichOneof("request")
+        if kind == "response_body":
             body = message.response_body
-            events: list[UpstreamBytes | UpstreamEnd] = [UpstreamBytes(body.body, at)] if body.body else []
             # gRPC ends with trailers; a body that ends the stream has left them out.
-            return [*events, self._end(False, {}, at)] if body.end_of_stream else events
-        if message.HasField("response_trailers"):
+            return body.body, self._end(False, {}) if body.end_of_stream else None
+        if kind == "response_headers":
+            return b"", self._read_head(messages.headers_of(message.response_headers.headers))
+        if kind == "response_trailers":
             trailers = messages.headers_of(message.response_trailers.trailers)
             self._trailers = list(trailers)
-            return [self._end(True, trailers, at)]
-        return []
+            return b"", self._end(True, trailers)
+        return b"", None
 
     def head(self, headers: Mapping[str, str]) -> ProcessingResponse:
         """The response head for the client, without gRPC's headers."""
@@ -74,15 +72,15 @@ class DirectWire:
         yield messages.response_body(data, end=False)
         yield messages.response_trailers(self._trailers)
 
-    def _read_head(self, headers: dict[str, str], at: float) -> list[UpstreamBytes | UpstreamEnd]:
+    def _read_head(self, headers: dict[str, str]) -> WireEnd | None:
         status = headers.get(":status", "")
         self._http_status = int(status) if status.isdecimal() else None
         answered = self._http_status == HTTPStatus.OK and headers.get("content-type", "").startswith("application/grpc")
         if answered and "grpc-status" not in headers:
-            return []
+            return None
         # A trailers-only answer, or Envoy's own.
-        return [self._end(answered, headers, at)]
+        return self._end(answered, headers)
 
-    def _end(self, whole: bool, headers: dict[str, str], at: float) -> UpstreamEnd:
+    def _end(self, whole: bool, headers: dict[str, str]) -> WireEnd:
         self._ended = True
-        return UpstreamEnd(whole, self._http_status, status_of(headers), at)
+        return WireEnd(whole, self._http_status, status_of(headers))

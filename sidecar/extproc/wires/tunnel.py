@@ -15,49 +15,49 @@ from http import HTTPStatus
 
 from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, ProcessingResponse
 
-from sidecar.backends.triton.frames import frame, status_of
-from sidecar.exchange.actions import CallUpstream
-from sidecar.exchange.events import UpstreamBytes, UpstreamEnd
+from sidecar.backends.triton.frames import status_of
+from sidecar.exchange.commands import CallUpstream
 from sidecar.extproc import messages
 from sidecar.extproc.wires.http1 import Http1Error, ResponseReader
-from sidecar.extproc.wires.wire import MODEL_STREAM_INFER
+from sidecar.extproc.wires.wire import WireEnd
+
+# What a content type is called on HTTP/1.1.
+_ON_HTTP1 = {"application/grpc": "application/grpc-web+proto"}
 
 
 class TunnelWire:
     """One call through the tunnel."""
 
-    def __init__(self, request_headers: Mapping[str, str]) -> None:
+    def __init__(self) -> None:
         self._response = ResponseReader()
         self._ended = False
 
-    def call(self, action: CallUpstream) -> Iterator[ProcessingResponse]:
+    def call(self, call: CallUpstream, request_headers: Mapping[str, str]) -> Iterator[ProcessingResponse]:
         """Open the tunnel and write the request. The request side never ends: its end would look like a client gone."""
         yield messages.request_headers()
-        body = frame(action.message)
         head = {
             "host": "triton",
-            "content-type": "application/grpc-web+proto",
-            "content-length": str(len(body)),
+            "content-type": _ON_HTTP1.get(call.content_type, call.content_type),
+            "content-length": str(len(call.body)),
             "connection": "close",
-            **action.headers,
+            **call.headers,
         }
         lines = "".join(f"{name}: {value}\r\n" for name, value in head.items())
-        request = f"POST {MODEL_STREAM_INFER} HTTP/1.1\r\n{lines}\r\n".encode("latin-1") + body
+        request = f"POST {call.path} HTTP/1.1\r\n{lines}\r\n".encode("latin-1") + call.body
         yield from messages.request_body(request, end=False)
 
-    def receive(self, message: ProcessingRequest, at: float) -> list[UpstreamBytes | UpstreamEnd]:
+    def receive(self, message: ProcessingRequest) -> tuple[bytes, WireEnd | None]:
         """The call's bytes and end. The tunnel's own head is synthetic; anything but 200 is the ingress's failure."""
         if self._ended:
-            return []
+            return b"", None
         kind = message.WhichOneof("request")
         if kind == "response_body":
-            return self._read(message.response_body.body, message.response_body.end_of_stream, at)
+            return self._read(message.response_body.body, message.response_body.end_of_stream)
         if kind == "response_headers":
             status = messages.headers_of(message.response_headers.headers).get(":status", "")
-            if status == str(HTTPStatus.OK.value):
-                return []
-            return [self._end(False, int(status) if status.isdecimal() else None, at)]
-        return []
+            if status != str(HTTPStatus.OK.value):
+                return b"", self._end(False, int(status) if status.isdecimal() else None)
+        return b"", None
 
     def head(self, headers: Mapping[str, str]) -> ProcessingResponse:
         """The response head for the client, on the tunnel's synthetic one."""
@@ -67,19 +67,15 @@ class TunnelWire:
         """End the client's response; Envoy closes the tunnel if it is still open."""
         return (messages.response_body(data, end=True),)
 
-    def _read(self, data: bytes, closed: bool, at: float) -> list[UpstreamBytes | UpstreamEnd]:
+    def _read(self, data: bytes, closed: bool) -> tuple[bytes, WireEnd | None]:
         response = self._response
-        events: list[UpstreamBytes | UpstreamEnd] = []
         try:
             body = response.feed(data)
         except Http1Error:
-            return [self._end(False, response.status, at)]
-        if body and response.status == HTTPStatus.OK:
-            events.append(UpstreamBytes(body, at))
-        if response.complete or closed:
-            events.append(self._end(response.complete, response.status, at))
-        return events
+            return b"", self._end(False, response.status)
+        end = self._end(response.complete, response.status) if response.complete or closed else None
+        return body if response.status == HTTPStatus.OK else b"", end
 
-    def _end(self, whole: bool, http_status: int | None, at: float) -> UpstreamEnd:
+    def _end(self, whole: bool, http_status: int | None) -> WireEnd:
         self._ended = True
-        return UpstreamEnd(whole, http_status, status_of(self._response.headers), at)
+        return WireEnd(whole, http_status, status_of(self._response.headers))

@@ -1,28 +1,32 @@
-"""What a wire does: it turns an exchange's actions into ext_proc messages and Envoy's messages into its events."""
+"""What a wire does: it carries the call that an exchange asks for through Envoy, and reads what comes back."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, ProcessingResponse
 
-from sidecar.exchange.actions import CallUpstream
-from sidecar.exchange.events import UpstreamBytes, UpstreamEnd
+from sidecar.backends.triton.frames import GrpcStatus
+from sidecar.exchange.commands import CallUpstream
 
-MODEL_STREAM_INFER = "/inference.GRPCInferenceService/ModelStreamInfer"
+
+class WireEnd(NamedTuple):
+    """How the upstream's answer ended; see ``UpstreamEnd``."""
+
+    whole: bool
+    http_status: int | None
+    grpc: GrpcStatus | None
 
 
 class Wire(Protocol):
-    """One exchange's way to Triton and back. Holds the state of its framing, does no I/O."""
+    """One exchange's way to its upstream and back. Holds the state of its framing, does no I/O."""
 
-    def __init__(self, request_headers: Mapping[str, str]) -> None: ...
+    def call(self, call: CallUpstream, request_headers: Mapping[str, str]) -> Iterable[ProcessingResponse]:
+        """The messages that make the call, in place of the client's request, which had ``request_headers``."""
 
-    def call(self, action: CallUpstream) -> Iterable[ProcessingResponse]:
-        """The messages that make the upstream call."""
-
-    def receive(self, message: ProcessingRequest, at: float) -> list[UpstreamBytes | UpstreamEnd]:
-        """What a message of the response phase tells; ``at`` is its time on the monotonic clock."""
+    def receive(self, message: ProcessingRequest) -> tuple[bytes, WireEnd | None]:
+        """The bytes of the upstream's answer in a message of Envoy's, and the answer's end, where it tells that."""
 
     def head(self, headers: Mapping[str, str]) -> ProcessingResponse:
         """The response head for the client."""

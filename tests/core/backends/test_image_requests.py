@@ -10,8 +10,11 @@ from tritonclient.grpc import service_pb2
 
 from sidecar.backends.triton.contracts import ensemble, llm_api, token_level, vllm
 from sidecar.backends.triton.contracts.contract import UNBOUNDED, Contract
-from sidecar.exchange.actions import CallUpstream, FetchImages
-from sidecar.exchange.events import Abort, ImagesFetched, Tick
+from sidecar.backends.triton.frames import FrameReader
+from sidecar.exchange.commands import CallUpstream
+from sidecar.exchange.events import Abort, Answered, Tick
+from sidecar.exchange.exchange import Exchange
+from sidecar.exchange.fetch_images import FetchImages
 from sidecar.images.image import Image, ImageRef
 from sidecar.responses.errors import ApiError
 from tests.core import kit
@@ -76,14 +79,22 @@ def test_ids_come_without_images() -> None:
     assert token_level.TokenLevel(kit.INPUTS, True, 0).max_images == 0
 
 
+def asked(exchange: Exchange) -> FetchImages:
+    """The images that ``exchange`` asks for."""
+    (fetch,) = kit.handle(exchange, kit.image_request(*URLS))
+    assert isinstance(fetch, FetchImages)
+    return fetch
+
+
 def test_images_are_asked_for_before_the_call() -> None:
     exchange = kit.exchange(kit.image_model())
-    (fetch,) = exchange.handle(kit.image_request(*URLS))
+    fetch = asked(exchange)
     refs = [ImageRef(f"input[0].content[{index}]", url) for index, url in enumerate(URLS)]
-    assert fetch == FetchImages(refs)
-    (call,) = exchange.handle(ImagesFetched((CAT, DOG), 101.0))
+    assert fetch.refs == refs
+    (call,) = exchange.handle(Answered(fetch, fetch.body((CAT, DOG)), 101.0))
     assert isinstance(call, CallUpstream)
-    message = service_pb2.ModelInferRequest.FromString(call.message)
+    (sent,) = FrameReader().feed(call.body)
+    message = service_pb2.ModelInferRequest.FromString(sent.payload)
     tensor = [tensor.name for tensor in message.inputs].index("image")
     encoded = [text.encode() for text in (CAT_TEXT, DOG_TEXT)]
     assert message.inputs[tensor].shape == [2]
@@ -92,26 +103,26 @@ def test_images_are_asked_for_before_the_call() -> None:
 
 def test_the_models_silence_begins_when_its_images_are_there() -> None:
     exchange = kit.exchange(kit.image_model())
-    exchange.handle(kit.image_request(*URLS))
-    assert exchange.handle(Tick(1000.0)) == []
-    exchange.handle(ImagesFetched((CAT, DOG), 1000.0))
-    assert exchange.handle(Tick(1009.0)) == []
-    assert kit.reply(exchange.handle(Tick(1010.0))).status == 504
+    fetch = asked(exchange)
+    assert exchange.handle(Tick(300.0)) == []
+    exchange.handle(Answered(fetch, fetch.body((CAT, DOG)), 300.0))
+    assert exchange.handle(Tick(309.0)) == []
+    assert kit.reply(exchange.handle(Tick(310.0))).status == 504
 
 
 def test_an_image_that_cannot_be_had_ends_the_exchange() -> None:
     exchange = kit.exchange(kit.image_model())
-    exchange.handle(kit.image_request(*URLS))
+    fetch = asked(exchange)
     error = ApiError("egress_denied", "An image's host has no public address.", "input[0].content[1]")
-    reply = kit.reply(exchange.handle(ImagesFetched(error, 101.0)))
-    assert (reply.status, exchange.done, exchange.report().outcome) == (403, True, "egress_denied")
+    reply = kit.reply(exchange.handle(Answered(fetch, error, 101.0)))
+    assert (reply.status, exchange.done, exchange.report.outcome) == (403, True, "egress_denied")
 
 
 def test_images_that_come_after_the_end_change_nothing() -> None:
     exchange = kit.exchange(kit.image_model())
-    exchange.handle(kit.image_request(*URLS))
+    fetch = asked(exchange)
     exchange.handle(Abort(ApiError("node_unavailable", "restarting")))
-    assert exchange.handle(ImagesFetched((CAT, DOG), 101.0)) == []
+    assert exchange.handle(Answered(fetch, fetch.body((CAT, DOG)), 101.0)) == []
 
 
 @pytest.mark.parametrize(
@@ -122,7 +133,7 @@ def test_images_that_come_after_the_end_change_nothing() -> None:
     ],
 )
 def test_more_images_than_the_contract_takes_are_refused(most: int, message: str, param: str) -> None:
-    reply = kit.reply(kit.exchange(kit.image_model(most)).handle(kit.image_request(*URLS)))
+    reply = kit.reply(kit.handle(kit.exchange(kit.image_model(most)), kit.image_request(*URLS)))
     assert reply.status == 400
     assert f'"message":"{message}"'.encode() in reply.body
     assert f'"param":"{param}"'.encode() in reply.body

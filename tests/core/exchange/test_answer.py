@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from conformance.sse import ReceivedEvent
+from sidecar.backends.backend import Take
 from sidecar.backends.triton.contracts.contract import FinishReason, Piece
+from sidecar.backends.triton.frames import GrpcStatus
 from sidecar.exchange.answer import Answer
 from sidecar.generation.stops import StopStrings
 from sidecar.generation.style import Style, choose_style
@@ -20,6 +22,25 @@ CALL = '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'
 SECOND = '<tool_call>\n{"name": "g", "arguments": {}}\n</tool_call>'
 
 
+class Pieces:
+    """An upstream that sends each piece as it is, a token each."""
+
+    finish_reason: FinishReason | None = None
+    input_tokens: int | None = None
+    cached_tokens = 0
+    counted = False
+    broken_characters = 0
+
+    def feed(self, data: bytes, take: Take) -> None:
+        take(data.decode(), 1)
+
+    def end(self, whole: bool, http_status: int | None, grpc: GrpcStatus | None) -> Piece:
+        return Piece("", 0)
+
+    def stop(self) -> Piece:
+        return Piece("", 0)
+
+
 class Played:
     """An answer after it has ended."""
 
@@ -29,8 +50,8 @@ class Played:
         self.usage = Usage()
         self.writer = EventWriter(ResponseIds("0" * 26), {"id": "resp_0"})
         parser = style.parser(FUNCTIONS, "")
-        self.answer = Answer(self.writer, StopStrings(()), parser, self.usage, parallel_calls=parallel)
-        written = [self.answer.feed(Piece(piece, 1)) for piece in pieces]
+        self.answer = Answer(Pieces(), self.writer, StopStrings(()), parser, self.usage, parallel_calls=parallel)
+        written = [self.answer.feed(piece.encode()) for piece in pieces]
         self.events: list[ReceivedEvent] = parse(b"".join([*written, self.answer.close(Piece("", 0), finish)]))
 
     @property

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tritonclient.grpc import service_pb2
 
-from sidecar.backends.triton.frames import GrpcStatus
-from sidecar.exchange.actions import CallUpstream, SendBody, SendHead
+from sidecar.backends.triton.frames import FrameReader, GrpcStatus
+from sidecar.exchange.commands import CallUpstream, SendBody, SendHead
 from sidecar.exchange.events import Abort, ClientGone, Event, Tick, UpstreamBytes, UpstreamEnd
-from sidecar.exchange.exchange import KEEP_ALIVE
+from sidecar.exchange.phases import KEEP_ALIVE
 from sidecar.responses.errors import ApiError
 from sidecar.surfaces import SURFACES
 from tests.core.kit import (
@@ -21,6 +21,7 @@ from tests.core.kit import (
     exchange,
     failure,
     final,
+    handle,
     model,
     play,
     reply,
@@ -39,20 +40,20 @@ ANSWER = text("Grüße ") + text("an alle 👋") + response([END]) + final()
 
 
 def test_a_stream_is_a_head_and_events_and_an_end() -> None:
-    _, actions = play([ANSWER], stream=True)
-    assert shape(actions) == WHOLE_ANSWER
-    head = actions[0]
+    _, commands = play([ANSWER], stream=True)
+    assert shape(commands) == WHOLE_ANSWER
+    head = commands[0]
     assert isinstance(head, SendHead)
     assert head.headers["content-type"].startswith("text/event-stream")
     assert head.headers["server-timing"] == "ttft;dur=1000.0"
-    events = parse(sent(actions))
+    events = parse(sent(commands))
     assert [event.data["sequence_number"] for event in events] == list(range(len(events)))
     assert events[-1].type == "response.completed"
 
 
 def test_the_final_response_tells_text_usage_and_timing() -> None:
-    _, actions = play([ANSWER], stream=True, metadata={"k": "v"})
-    final_response = parse(sent(actions))[-1].data["response"]
+    _, commands = play([ANSWER], stream=True, metadata={"k": "v"})
+    final_response = parse(sent(commands))[-1].data["response"]
     assert final_response["output"][0]["content"][0]["text"] == "Grüße an alle 👋"
     assert final_response["usage"] == {
         "input_tokens": 5,
@@ -71,8 +72,8 @@ def test_the_final_response_tells_text_usage_and_timing() -> None:
 
 
 def test_the_same_ids_run_through_the_stream() -> None:
-    _, actions = play([ANSWER], stream=True)
-    events = parse(sent(actions))
+    _, commands = play([ANSWER], stream=True)
+    events = parse(sent(commands))
     responses = [event.data["response"] for event in events if "response" in event.data]
     assert len({found["id"] for found in responses}) == 1
     items = {event.data["item_id"] for event in events if "item_id" in event.data}
@@ -80,11 +81,11 @@ def test_the_same_ids_run_through_the_stream() -> None:
 
 
 def test_without_stream_the_answer_is_one_json_document() -> None:
-    _, actions = play([ANSWER])
-    assert shape(actions) == WHOLE_ANSWER
-    head = actions[0]
+    _, commands = play([ANSWER])
+    assert shape(commands) == WHOLE_ANSWER
+    head = commands[0]
     assert isinstance(head, SendHead)
-    body = sent(actions)
+    body = sent(commands)
     assert head.headers["content-length"] == str(len(body))
     document = json.loads(body)
     assert document["status"] == "completed"
@@ -115,15 +116,15 @@ def test_streamed_and_whole_answers_are_the_same() -> None:
 )
 def test_any_split_of_the_upstream_bytes_gives_the_same_bytes(stream: bytes, cuts: list[int], streamed: bool) -> None:
     def run(pieces: list[bytes]) -> tuple[bytes, list[str]]:
-        _, actions = play(pieces, of=exchange(model(stop=("|here",))), stream=streamed)
-        return sent(actions), shape(actions)
+        _, commands = play(pieces, of=exchange(model(stop=("|here",))), stream=streamed)
+        return sent(commands), shape(commands)
 
     assert run(split_at(stream, cuts)) == run([stream])
 
 
 def test_the_head_waits_for_the_first_generated_token() -> None:
     waiting = exchange()
-    waiting.handle(request(stream=True))
+    handle(waiting, request(stream=True))
     assert waiting.handle(UpstreamBytes(b"", 101.0)) == []
     half, rest = text("é")[:-1], text("é")[-1:]
     assert waiting.handle(UpstreamBytes(half, 101.0)) == []
@@ -132,30 +133,30 @@ def test_the_head_waits_for_the_first_generated_token() -> None:
 
 def test_half_a_character_is_a_token_and_shows_nothing() -> None:
     waiting = exchange()
-    waiting.handle(request(stream=True))
-    actions = waiting.handle(UpstreamBytes(response([0xC3 + 100]), 101.0))
-    assert [event.type for event in parse(sent(actions))] == ["response.created", "response.in_progress"]
+    handle(waiting, request(stream=True))
+    commands = waiting.handle(UpstreamBytes(response([0xC3 + 100]), 101.0))
+    assert [event.type for event in parse(sent(commands))] == ["response.created", "response.in_progress"]
 
 
 def test_nothing_generated_is_one_empty_message() -> None:
-    _, actions = play([response([END]), final()], stream=True)
-    final_response = parse(sent(actions))[-1].data["response"]
+    _, commands = play([response([END]), final()], stream=True)
+    final_response = parse(sent(commands))[-1].data["response"]
     assert [item["content"][0]["text"] for item in final_response["output"]] == [""]
     assert final_response["usage"]["output_tokens"] == 1
 
 
 def test_leading_white_space_opens_no_item_and_is_not_lost() -> None:
     started = exchange()
-    started.handle(request(stream=True))
-    actions = started.handle(UpstreamBytes(text("\n "), 101.0))
-    assert [event.type for event in parse(sent(actions))] == ["response.created", "response.in_progress"]
+    handle(started, request(stream=True))
+    commands = started.handle(UpstreamBytes(text("\n "), 101.0))
+    assert [event.type for event in parse(sent(commands))] == ["response.created", "response.in_progress"]
     events = parse(sent(started.handle(UpstreamBytes(text("x"), 101.0))))
     assert events[-1].data["delta"] == "\n x"
 
 
 def test_a_cut_answer_is_incomplete_to_its_last_item() -> None:
-    _, actions = play([text("abc"), final()], stream=True, max_output_tokens=3)
-    last = parse(sent(actions))[-1]
+    _, commands = play([text("abc"), final()], stream=True, max_output_tokens=3)
+    last = parse(sent(commands))[-1]
     assert last.type == "response.incomplete"
     assert last.data["response"]["incomplete_details"] == {"reason": "max_output_tokens"}
     assert last.data["response"]["output"][0]["status"] == "incomplete"
@@ -164,27 +165,28 @@ def test_a_cut_answer_is_incomplete_to_its_last_item() -> None:
 
 @pytest.mark.parametrize(("asked", "given_to_model"), [(None, 95), (1000, 95), (7, 7)])
 def test_the_output_is_clamped_to_what_the_context_leaves(asked: int | None, given_to_model: int) -> None:
-    (call,) = exchange().handle(request(max_output_tokens=asked))
+    (call,) = handle(exchange(), request(max_output_tokens=asked))
     assert isinstance(call, CallUpstream)
-    message = service_pb2.ModelInferRequest.FromString(call.message)
+    (message_frame,) = FrameReader().feed(call.body)
+    message = service_pb2.ModelInferRequest.FromString(message_frame.payload)
     sizes = {tensor.name: raw for tensor, raw in zip(message.inputs, message.raw_input_contents, strict=True)}
     assert int.from_bytes(sizes["request_output_len"], "little") == given_to_model
 
 
 def test_only_tracing_headers_reach_the_upstream() -> None:
-    (call,) = exchange().handle(request())
+    (call,) = handle(exchange(), request())
     assert isinstance(call, CallUpstream)
     assert call.headers == {"x-request-id": "r-1"}
 
 
 @pytest.mark.parametrize("prompt_tokens", [100, 101])
 def test_a_prompt_that_leaves_no_room_is_refused(prompt_tokens: int) -> None:
-    refused = reply(exchange(model(prompt_tokens)).handle(request()))
+    refused = reply(handle(exchange(model(prompt_tokens)), request()))
     assert (refused.status, refused.outcome) == (400, "context_length_exceeded")
 
 
 def test_a_body_over_the_models_limit_is_refused_with_both_numbers() -> None:
-    refused = reply(exchange().handle(request(instructions="x" * 2000)))
+    refused = reply(handle(exchange(), request(instructions="x" * 2000)))
     assert refused.status == 413
     message = json.loads(refused.body)["error"]["message"]
     assert "1000" in message
@@ -192,14 +194,14 @@ def test_a_body_over_the_models_limit_is_refused_with_both_numbers() -> None:
 
 
 def test_an_unknown_model_is_not_available() -> None:
-    refused = reply(exchange().handle(request(model="gpt-5")))
+    refused = reply(handle(exchange(), request(model="gpt-5")))
     error = json.loads(refused.body)["error"]
     assert (refused.status, error["code"], error["param"]) == (404, "model_not_available", "model")
     assert error["message"] == "gpt-5 is not served on this node"
 
 
 def test_a_model_not_yet_discovered_is_unavailable() -> None:
-    refused = reply(exchange(model(contract=None)).handle(request()))
+    refused = reply(handle(exchange(model(contract=None)), request()))
     assert (refused.status, refused.headers["retry-after"]) == (503, "5")
 
 
@@ -220,8 +222,8 @@ def test_a_model_not_yet_discovered_is_unavailable() -> None:
 def test_a_failure_before_the_first_token_is_a_plain_error(
     pieces: list[bytes], end: UpstreamEnd, status: int, streamed: bool
 ) -> None:
-    _, actions = play(pieces, end, stream=streamed)
-    assert reply(actions).status == status
+    _, commands = play(pieces, end, stream=streamed)
+    assert reply(commands).status == status
 
 
 FAILURES_AFTER_TOKENS = [
@@ -237,25 +239,25 @@ FAILURES_AFTER_TOKENS = [
 
 @pytest.mark.parametrize(("pieces", "end"), FAILURES_AFTER_TOKENS)
 def test_a_failure_after_tokens_ends_a_stream_with_one_error_event(pieces: list[bytes], end: UpstreamEnd) -> None:
-    _, actions = play(pieces, end, stream=True)
-    assert shape(actions) == WHOLE_ANSWER
-    events = parse(sent(actions))
+    _, commands = play(pieces, end, stream=True)
+    assert shape(commands) == WHOLE_ANSWER
+    events = parse(sent(commands))
     terminal = [event.type for event in events if event.type in ("error", "response.completed", "response.failed")]
     assert terminal == ["error"]
     assert events[-1].data["error"]["type"] == "server_error"
-    assert b"secret" not in sent(actions)
+    assert b"secret" not in sent(commands)
 
 
 @pytest.mark.parametrize(("pieces", "end"), FAILURES_AFTER_TOKENS)
 def test_a_failure_after_tokens_is_a_plain_error_without_stream(pieces: list[bytes], end: UpstreamEnd) -> None:
-    _, actions = play(pieces, end)
-    assert reply(actions).status >= 500
+    _, commands = play(pieces, end)
+    assert reply(commands).status >= 500
 
 
 def test_failed_event_comes_just_before_the_error() -> None:
     surface = replace(SURFACES["node"], failed_event=True)
-    _, actions = play([text("some")], broken_end(), of=exchange(surface=surface), stream=True)
-    *_, failed, error = parse(sent(actions))
+    _, commands = play([text("some")], broken_end(), of=exchange(surface=surface), stream=True)
+    *_, failed, error = parse(sent(commands))
     assert (failed.type, error.type) == ("response.failed", "error")
     assert failed.data["response"]["status"] == "failed"
     assert failed.data["response"]["error"]["code"] == error.data["code"]
@@ -263,10 +265,10 @@ def test_failed_event_comes_just_before_the_error() -> None:
 
 def test_a_stop_string_ends_the_answer_at_once() -> None:
     stopping = exchange(model(stop=("<|im_end|>",)))
-    stopping.handle(request(stream=True))
+    handle(stopping, request(stream=True))
     stopping.handle(UpstreamBytes(text("done<|im_"), 101.0))
-    actions = stopping.handle(UpstreamBytes(text("end|>") + text("never"), 101.0))
-    last = parse(sent(actions))[-1]
+    commands = stopping.handle(UpstreamBytes(text("end|>") + text("never"), 101.0))
+    last = parse(sent(commands))[-1]
     assert last.type == "response.completed"
     assert last.data["response"]["output"][0]["content"][0]["text"] == "done"
     assert last.data["response"]["usage"]["output_tokens"] == len("done<|im_end|>")
@@ -276,7 +278,7 @@ def test_a_stop_string_ends_the_answer_at_once() -> None:
 @pytest.mark.parametrize("streamed", [False, True])
 def test_silence_before_the_first_token_is_a_timeout(streamed: bool) -> None:
     silent = exchange()
-    silent.handle(request(stream=streamed))
+    handle(silent, request(stream=streamed))
     assert silent.due_at == 110.0
     assert silent.handle(Tick(109.9)) == []
     assert reply(silent.handle(Tick(110.0))).status == 504
@@ -284,15 +286,15 @@ def test_silence_before_the_first_token_is_a_timeout(streamed: bool) -> None:
 
 def test_silence_in_a_stream_is_kept_alive_and_then_an_error() -> None:
     silent = exchange()
-    silent.handle(request(stream=True))
+    handle(silent, request(stream=True))
     silent.handle(UpstreamBytes(text("some"), 101.0))
     assert silent.handle(Tick(103.9)) == []
     assert silent.handle(Tick(104.0)) == [SendBody(KEEP_ALIVE)]
     assert silent.handle(Tick(105.0)) == []
     assert silent.due_at == 106.0
-    actions = silent.handle(Tick(106.0))
-    assert [event.type for event in parse(sent(actions))] == ["error"]
-    assert silent.report().outcome == "infer_backend_unavailable"
+    commands = silent.handle(Tick(106.0))
+    assert [event.type for event in parse(sent(commands))] == ["error"]
+    assert silent.report.outcome == "infer_backend_unavailable"
 
 
 def test_a_tick_before_the_request_changes_nothing() -> None:
@@ -303,7 +305,7 @@ def test_an_abort_ends_with_the_error_it_brings() -> None:
     error = ApiError("node_unavailable", "restarting")
     waiting, answering = exchange(), exchange()
     assert reply(waiting.handle(Abort(error))).outcome == "node_unavailable"
-    answering.handle(request(stream=True))
+    handle(answering, request(stream=True))
     answering.handle(UpstreamBytes(text("some"), 101.0))
     assert parse(sent(answering.handle(Abort(error))))[-1].data["code"] == "node_unavailable"
 
@@ -318,13 +320,13 @@ def test_after_its_end_nothing_happens_any_more() -> None:
         Abort(ApiError("internal", "x")),
     ]
     assert [over.handle(event) for event in events] == [[]] * len(events)
-    assert over.report().outcome == "completed"
+    assert over.report.outcome == "completed"
 
 
 def test_a_client_that_leaves_is_billed_to_the_last_token() -> None:
     left = exchange()
-    left.handle(request(stream=True))
+    handle(left, request(stream=True))
     left.handle(UpstreamBytes(text("abcde"), 101.0))
     assert left.handle(ClientGone()) == []
-    report = left.report()
+    report = left.report
     assert (report.outcome, report.usage.input_tokens, report.usage.output_tokens) == ("client_gone", 5, 5)

@@ -38,8 +38,8 @@ def piece(**outputs: Any) -> bytes:
 def play(*pieces: bytes, **changes: Any) -> tuple[Exchange, dict[str, Any]]:
     """An exchange at its end, and its response."""
     served = kit.model(prompt_tokens=5, contract=CONTRACT, **changes)
-    played, actions = kit.play([*pieces, kit.final()], of=kit.exchange(served))
-    response: dict[str, Any] = json.loads(kit.sent(actions))
+    played, commands = kit.play([*pieces, kit.final()], of=kit.exchange(served))
+    response: dict[str, Any] = json.loads(kit.sent(commands))
     return played, response
 
 
@@ -61,13 +61,13 @@ def test_what_only_looked_like_an_end_token_is_text() -> None:
 def test_usage_is_what_the_runtime_tells() -> None:
     played, response = play(*[piece(text_output="a", num_output_tokens=1, num_input_tokens=9)] * 3)
     assert [response["usage"][name] for name in ("input_tokens", "output_tokens", "total_tokens")] == [9, 3, 12]
-    assert not played.report().counted
+    assert not played.report.counted
 
 
 def test_usage_that_nobody_tells_is_counted_and_reported_so() -> None:
     played, response = play(piece(text_output="abc"), piece(text_output="de"))
     assert [response["usage"][name] for name in ("input_tokens", "output_tokens")] == [5, 5]
-    assert played.report().counted
+    assert played.report.counted
 
 
 def test_reasoning_is_no_more_than_the_whole() -> None:
@@ -90,9 +90,9 @@ def test_text_before_the_first_counted_token_opens_the_answer() -> None:
 
 def test_broken_characters_are_reported() -> None:
     played, _ = play(piece(text_output="a\ufffd\ufffd"))
-    assert played.report().broken_characters == 2
+    assert played.report.broken_characters == 2
 
 
 def test_a_request_that_was_never_planned_has_nothing_to_report() -> None:
-    report = kit.exchange().report()
+    report = kit.exchange().report
     assert (report.counted, report.broken_characters) == (False, 0)

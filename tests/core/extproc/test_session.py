@@ -3,10 +3,8 @@
 import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
 from envoy.config.core.v3.base_pb2 import HeaderMap, HeaderValue
@@ -22,11 +20,15 @@ from sidecar.backends.triton.frames import frame
 from sidecar.config.models import ImageLimits
 from sidecar.egress.budget import ByteBudget
 from sidecar.egress.loader import ImageLoader
+from sidecar.exchange.commands import Command
+from sidecar.exchange.events import Event
 from sidecar.exchange.exchange import Exchange
-from sidecar.extproc.preparation import Preparation
 from sidecar.extproc.session import Session
+from sidecar.extproc.wires import WIRES
 from sidecar.images.image import Image, ImageRef
 from sidecar.responses.errors import ApiError
+from sidecar.server.performers import make_performers
+from sidecar.server.preparation import Preparation
 from tests.core import kit
 from tests.core.sse import parse
 
@@ -34,28 +36,25 @@ TUNNEL_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/grpc-web+proto\r\nt
 BODY = kit.request(stream=True).body
 
 
-class Stream:
+class Envoy:
     """Envoy's end of the stream, in memory."""
 
     def __init__(self) -> None:
-        self.to_sidecar: asyncio.Queue[ProcessingRequest | None] = asyncio.Queue()
-        self.from_sidecar: asyncio.Queue[ProcessingResponse] = asyncio.Queue()
+        self.received: asyncio.Queue[ProcessingResponse] = asyncio.Queue()
+        self.closed = asyncio.Event()
+        self.congested = False
 
-    async def read(self) -> ProcessingRequest | None:
-        return await self.to_sidecar.get()
+    def send(self, message: ProcessingResponse) -> None:
+        self.received.put_nowait(message)
 
-    async def write(self, message: ProcessingResponse) -> None:
-        self.from_sidecar.put_nowait(message)
-
-    def send(self, *messages: ProcessingRequest | None) -> None:
-        for message in messages:
-            self.to_sidecar.put_nowait(message)
+    def close(self) -> None:
+        self.closed.set()
 
     async def take(self) -> ProcessingResponse:
-        return await asyncio.wait_for(self.from_sidecar.get(), 5)
+        return await asyncio.wait_for(self.received.get(), 5)
 
     def rest(self) -> list[ProcessingResponse]:
-        return [self.from_sidecar.get_nowait() for _ in range(self.from_sidecar.qsize())]
+        return [self.received.get_nowait() for _ in range(self.received.qsize())]
 
 
 class Clock:
@@ -108,33 +107,30 @@ class Run:
     """One session under test."""
 
     def __init__(self, wire: str, exchange: Exchange, executor: ThreadPoolExecutor, images: ImageLoader) -> None:
-        self.stream, self.clock, self.exchange = Stream(), Clock(), exchange
-        prepare = Preparation(executor, executor)
-        self.session = Session(self.stream, exchange, wire=wire, clock=self.clock, prepare=prepare, images=images)
-        self.task = asyncio.create_task(self.session.run())
+        self.envoy, self.clock, self.exchange = Envoy(), Clock(), exchange
+        performers = make_performers(Preparation(executor, executor), images, executor)
+        self.session = Session(self.envoy, exchange, WIRES[wire](), performers, (), self.clock)
 
-    async def call(self, *messages: ProcessingRequest) -> list[ProcessingResponse]:
-        """Send a request; the messages of the upstream call."""
-        self.stream.send(*(messages or (request_head(), request_body(BODY))))
-        return [await self.stream.take(), await self.stream.take()]
+    def push(self, *messages: ProcessingRequest) -> None:
+        for message in messages:
+            self.session.receive(message)
+
+    async def call(self, *messages: ProcessingRequest) -> tuple[ProcessingResponse, ProcessingResponse]:
+        """Send a request, the usual one by default, and take the two messages that make the upstream call."""
+        self.push(*(messages or (request_head(), request_body(BODY))))
+        return await self.envoy.take(), await self.envoy.take()
 
     async def finished(self) -> list[ProcessingResponse]:
-        """Wait for the session to end; what it still sent."""
-        await asyncio.wait_for(self.task, 5)
-        return self.stream.rest()
+        """What comes until the stream is closed."""
+        await asyncio.wait_for(self.envoy.closed.wait(), 5)
+        return self.envoy.rest()
 
 
 Start = Callable[..., Run]
 
 
 @pytest.fixture
-async def start() -> AsyncIterator[Start]:
-    async with _runs() as begin:
-        yield begin
-
-
-@asynccontextmanager
-async def _runs() -> AsyncIterator[Start]:
+def start() -> Iterator[Start]:
     runs: list[Run] = []
     with ThreadPoolExecutor(1) as executor:
 
@@ -145,8 +141,7 @@ async def _runs() -> AsyncIterator[Start]:
 
         yield begin
         for run in runs:
-            run.task.cancel()
-        await asyncio.gather(*(run.task for run in runs), return_exceptions=True)
+            run.session.lost()
 
 
 def streamed(message: ProcessingResponse) -> tuple[bytes, bool]:
@@ -179,8 +174,8 @@ async def test_the_tunnel_carries_one_http_request_that_never_ends(start: Start)
 
 async def test_a_long_request_is_sent_in_messages_that_envoy_takes(start: Start) -> None:
     run = start(exchange=kit.exchange(kit.model(400_000, context_length=1_000_000)))
-    run.stream.send(request_head(), request_body(BODY))
-    first, second, third = [await run.stream.take() for _ in range(3)]
+    run.push(request_head(), request_body(BODY))
+    first, second, third = [await run.envoy.take() for _ in range(3)]
     assert first.HasField("request_headers")
     bodies = [message.request_body.response.body_mutation.streamed_response.body for message in (second, third)]
     assert [len(bodies[0]), len(bodies[1]) < 1 << 20] == [1 << 20, True]
@@ -189,14 +184,14 @@ async def test_a_long_request_is_sent_in_messages_that_envoy_takes(start: Start)
 async def test_a_stream_through_the_tunnel(start: Start) -> None:
     run = start()
     await run.call()
-    run.stream.send(response_head())
-    run.stream.send(response_body(TUNNEL_HEAD + chunk(kit.text("Hel"))))
-    head, opening = await run.stream.take(), await run.stream.take()
+    run.push(response_head())
+    run.push(response_body(TUNNEL_HEAD + chunk(kit.text("Hel"))))
+    head, opening = await run.envoy.take(), await run.envoy.take()
     assert set_headers(head)["content-type"] == "text/event-stream; charset=utf-8"
     events, end = streamed(opening)
     assert not end
     assert parse(events)[-1].data["delta"] == "Hel"
-    run.stream.send(response_body(chunk(kit.text("lo")) + chunk(kit.text("!")) + chunk(kit.final()) + b"0\r\n\r\n"))
+    run.push(response_body(chunk(kit.text("lo")) + chunk(kit.text("!")) + chunk(kit.final()) + b"0\r\n\r\n"))
     (last,) = await run.finished()
     events, end = streamed(last)
     assert end
@@ -214,7 +209,7 @@ async def test_a_body_in_pieces_with_an_empty_end_is_one_request(start: Start) -
 
 async def test_a_refusal_is_an_immediate_response_marked_as_ours(start: Start) -> None:
     run = start()
-    run.stream.send(request_head(), request_body(b"{"))
+    run.push(request_head(), request_body(b"{"))
     (refusal,) = await run.finished()
     immediate = refusal.immediate_response
     assert immediate.status.code == 400
@@ -225,7 +220,7 @@ async def test_a_refusal_is_an_immediate_response_marked_as_ours(start: Start) -
 
 async def test_a_body_beyond_every_models_limit_is_refused_with_its_whole_size(start: Start) -> None:
     run = start()
-    run.stream.send(request_head(), request_body(b" " * 900, end=False), request_body(b" " * 900))
+    run.push(request_head(), request_body(b" " * 900, end=False), request_body(b" " * 900))
     (refusal,) = await run.finished()
     assert refusal.immediate_response.status.code == 413
     message = json.loads(refusal.immediate_response.body)["error"]["message"]
@@ -234,7 +229,7 @@ async def test_a_body_beyond_every_models_limit_is_refused_with_its_whole_size(s
 
 async def test_a_request_without_a_body_is_refused(start: Start) -> None:
     run = start()
-    run.stream.send(request_head(end=True))
+    run.push(request_head(end=True))
     (refusal,) = await run.finished()
     assert refusal.immediate_response.status.code == 400
 
@@ -254,7 +249,7 @@ async def test_a_tunnel_that_fails_first_is_a_plain_error(
 ) -> None:
     run = start()
     await run.call()
-    run.stream.send(*messages)
+    run.push(*messages)
     (failure,) = await run.finished()
     assert failure.immediate_response.status.code == status
 
@@ -262,7 +257,7 @@ async def test_a_tunnel_that_fails_first_is_a_plain_error(
 async def test_a_tunnel_that_breaks_ends_the_stream_with_an_error_event(start: Start) -> None:
     run = start()
     await run.call()
-    run.stream.send(response_head(), response_body(TUNNEL_HEAD + chunk(kit.text("Hel"))), response_body(b"", end=True))
+    run.push(response_head(), response_body(TUNNEL_HEAD + chunk(kit.text("Hel"))), response_body(b"", end=True))
     *_, last = await run.finished()
     events, end = streamed(last)
     assert end
@@ -288,8 +283,8 @@ async def test_the_direct_wire_is_one_grpc_call_without_foreign_headers(start: S
 async def test_a_stream_over_the_direct_wire_ends_with_its_trailers(start: Start) -> None:
     run = start("direct")
     await run.call()
-    run.stream.send(response_head(content_type="application/grpc"), response_body(kit.text("Hel")))
-    run.stream.send(response_body(kit.response([], final=True)), response_trailers(grpc_status="0", grpc_message=""))
+    run.push(response_head(content_type="application/grpc"), response_body(kit.text("Hel")))
+    run.push(response_body(kit.response([], final=True)), response_trailers(grpc_status="0", grpc_message=""))
     head, _, last, trailers = await run.finished()
     assert "grpc-status" in head.response_headers.response.header_mutation.remove_headers
     events, end = streamed(last)
@@ -311,7 +306,7 @@ async def test_a_direct_call_that_fails_first_is_a_plain_error(
 ) -> None:
     run = start("direct")
     await run.call()
-    run.stream.send(message)
+    run.push(message)
     (failure,) = await run.finished()
     assert failure.immediate_response.status.code == status
 
@@ -319,25 +314,23 @@ async def test_a_direct_call_that_fails_first_is_a_plain_error(
 async def test_ticks_keep_a_stream_alive_and_end_a_silent_one(start: Start) -> None:
     run = start()
     await run.call()
-    run.stream.send(response_head(), response_body(TUNNEL_HEAD + chunk(kit.text("Hel"))))
-    await run.stream.take(), await run.stream.take()
+    run.push(response_head(), response_body(TUNNEL_HEAD + chunk(kit.text("Hel"))))
+    await run.envoy.take(), await run.envoy.take()
     run.clock.now += 3.5
-    await run.session.tick()
-    assert streamed(await run.stream.take()) == (b": keep-alive\n\n", False)
+    run.session.tick()
+    assert streamed(await run.envoy.take()) == (b": keep-alive\n\n", False)
     run.clock.now += 5
-    await run.session.tick()
-    events, end = streamed(await run.stream.take())
+    run.session.tick()
+    events, end = streamed(await run.envoy.take())
     assert (parse(events)[0].type, end) == ("error", True)
-    run.stream.send(None)
     assert await run.finished() == []
 
 
 async def test_an_abort_ends_a_running_session(start: Start) -> None:
     run = start()
     await run.call()
-    await run.session.abort(ApiError("node_unavailable", "restarting"))
-    assert (await run.stream.take()).immediate_response.status.code == 503
-    run.stream.send(None)
+    run.session.abort(ApiError("node_unavailable", "restarting"))
+    assert (await run.envoy.take()).immediate_response.status.code == 503
     assert await run.finished() == []
 
 
@@ -348,7 +341,7 @@ class Broken(Exchange):
         self.__dict__.update(sound.__dict__)
         self.at = at
 
-    def handle(self, event: Any) -> Any:
+    def handle(self, event: Event) -> list[Command]:
         if type(event).__name__ == self.at:
             raise RuntimeError("a secret prompt")
         return super().handle(event)
@@ -356,7 +349,7 @@ class Broken(Exchange):
 
 async def test_a_fault_before_the_head_is_an_internal_error_with_the_request_id(start: Start) -> None:
     run = start(exchange=Broken(kit.exchange(), "RequestComplete"))
-    run.stream.send(request_head(), request_body(BODY))
+    run.push(request_head(), request_body(BODY))
     (failure,) = await run.finished()
     assert failure.immediate_response.status.code == 500
     error = json.loads(failure.immediate_response.body)["error"]
@@ -366,31 +359,26 @@ async def test_a_fault_before_the_head_is_an_internal_error_with_the_request_id(
 async def test_a_fault_after_the_head_is_an_error_event(start: Start) -> None:
     run = start(exchange=Broken(kit.exchange(), "UpstreamEnd"))
     await run.call()
-    run.stream.send(response_head(), response_body(TUNNEL_HEAD + chunk(kit.text("Hel"))), response_body(b"", end=True))
+    run.push(response_head(), response_body(TUNNEL_HEAD + chunk(kit.text("Hel"))), response_body(b"", end=True))
     *_, last = await run.finished()
     events, end = streamed(last)
     assert (parse(events)[-1].data["code"], end) == ("internal", True)
     assert b"secret" not in events
 
 
-@pytest.mark.parametrize("cancel", [False, True])
-async def test_a_client_that_leaves_ends_the_session(start: Start, cancel: bool) -> None:
+async def test_a_client_that_leaves_ends_the_exchange(start: Start) -> None:
     run = start()
     await run.call()
-    if cancel:
-        run.task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await run.task
-    else:
-        run.stream.send(None)
-        assert await run.finished() == []
+    run.session.lost()
     assert run.exchange.done
-    assert run.exchange.report().outcome == "client_gone"
+    assert run.exchange.report.outcome == "client_gone"
+    run.push(response_head(), response_body(TUNNEL_HEAD + chunk(kit.text("Hel"))))
+    assert run.envoy.rest() == []
 
 
 async def test_an_answer_that_envoy_made_itself_passes_unchanged(start: Start) -> None:
     run = start()
-    run.stream.send(request_head(), response_head("413"), response_body(b"too", end=False), response_body(b"big", True))
+    run.push(request_head(), response_head("413"), response_body(b"too", end=False), response_body(b"big", True))
     head, *bodies = await run.finished()
     assert not head.response_headers.response.header_mutation.set_headers
     assert [streamed(body) for body in bodies] == [(b"too", False), (b"big", True)]
@@ -405,7 +393,7 @@ async def test_images_are_loaded_before_the_call(start: Start) -> None:
 
 async def test_an_image_that_cannot_be_had_is_a_plain_error(start: Start) -> None:
     run = start(exchange=kit.exchange(kit.image_model()))
-    run.stream.send(request_head(), request_body(kit.image_request("https://127.0.0.1/cat.png").body))
+    run.push(request_head(), request_body(kit.image_request("https://127.0.0.1/cat.png").body))
     (refusal,) = await run.finished()
     assert refusal.immediate_response.status.code == 403
     error = json.loads(refusal.immediate_response.body)["error"]
@@ -431,21 +419,19 @@ class Waiting(ImageLoader):
 async def test_a_client_that_leaves_ends_the_fetch_of_its_images(start: Start) -> None:
     images = Waiting()
     run = start(exchange=kit.exchange(kit.image_model()), images=images)
-    run.stream.send(request_head(), request_body(kit.image_request("https://example.com/cat.png").body))
+    run.push(request_head(), request_body(kit.image_request("https://example.com/cat.png").body))
     await images.asked.wait()
-    run.task.cancel()
+    run.session.lost()
     await asyncio.wait_for(images.given_up.wait(), 5)
-    with pytest.raises(asyncio.CancelledError):
-        await run.task
-    assert run.exchange.report().outcome == "client_gone"
+    assert run.exchange.report.outcome == "client_gone"
 
 
 async def test_an_abort_does_not_wait_for_images(start: Start) -> None:
     images = Waiting()
     run = start(exchange=kit.exchange(kit.image_model()), images=images)
-    run.stream.send(request_head(), request_body(kit.image_request("https://example.com/cat.png").body))
+    run.push(request_head(), request_body(kit.image_request("https://example.com/cat.png").body))
     await images.asked.wait()
-    await run.session.abort(ApiError("node_unavailable", "restarting"))
-    assert (await run.stream.take()).immediate_response.status.code == 503
-    images.released.set()
+    run.session.abort(ApiError("node_unavailable", "restarting"))
+    assert (await run.envoy.take()).immediate_response.status.code == 503
+    await asyncio.wait_for(images.given_up.wait(), 5)
     assert await run.finished() == []

@@ -9,7 +9,6 @@ import pytest
 
 from sidecar.exchange.events import RequestComplete
 from sidecar.exchange.exchange import Exchange
-from sidecar.exchange.models import ModelCatalog
 from sidecar.responses.errors import ApiError
 from sidecar.responses.reply import Reply
 from sidecar.surfaces import SURFACES
@@ -57,10 +56,11 @@ def test_anything_else_is_refused(method: str, path: str, code: str, allow: str 
 
 
 def get(path: str, body: bytes = b"") -> tuple[Exchange, Reply]:
-    catalog = ModelCatalog([kit.model(aliases=("b3os/abc",), created=1_700_000_000), kit.model(name="digits")])
-    asked = Exchange(NODE, catalog, node="n1", entropy=bytes(18), keep_alive=3.0)
-    actions = asked.handle(RequestComplete({":method": "GET", ":path": path}, body, len(body), 100.0, 1_800_000_000.0))
-    return asked, kit.reply(actions)
+    catalog = kit.catalog(kit.model(aliases=("b3os/abc",), created=1_700_000_000), kit.model(name="digits"))
+    asked = Exchange(NODE, catalog, (), entropy=bytes(18))
+    headers = {":method": "GET", ":path": path}
+    commands = asked.handle(RequestComplete(headers, body, len(body), 100.0, 1_800_000_000.0, 100.0))
+    return asked, kit.reply(commands)
 
 
 def model(name: str, created: int) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def test_the_list_of_models_has_openais_shape_and_holds_the_aliases() -> None:
     assert json.loads(reply.body) == {"object": "list", "data": data}
     assert (reply.status, reply.headers) == (200, {"content-type": "application/json"})
     assert asked.done
-    assert (asked.report().outcome, asked.report().model) == ("ok", None)
+    assert (asked.report.outcome, asked.report.model) == ("ok", None)
 
 
 @pytest.mark.parametrize("path", ["/v1/infer/models/b3os/abc", "/v1/infer/models/b3os%2Fabc"])
@@ -85,14 +85,14 @@ def test_an_unknown_model_is_a_404_that_names_the_parameter() -> None:
     asked, reply = get("/v1/infer/models/gpt-5")
     error = json.loads(reply.body)["error"]
     assert (reply.status, error["code"], error["param"]) == (404, "model_not_available", "model")
-    assert asked.report().outcome == "model_not_available"
+    assert asked.report.outcome == "model_not_available"
 
 
 def test_a_response_names_the_model_as_it_was_asked_for() -> None:
     served = kit.model(aliases=("b3os/abc",))
-    played, actions = kit.play([kit.text("a") + kit.final()], of=kit.exchange(served), model="b3os/abc")
-    assert json.loads(kit.sent(actions))["model"] == "b3os/abc"
-    assert played.report().model == "letters"
+    played, commands = kit.play([kit.text("a") + kit.final()], of=kit.exchange(served), model="b3os/abc")
+    assert json.loads(kit.sent(commands))["model"] == "b3os/abc"
+    assert played.report.model == "letters"
 
 
 def test_the_openapi_document_is_served() -> None:

@@ -1,0 +1,55 @@
+"""The life of an exchange in one table: the events that each phase heeds, and the phases that may follow.
+
+An event that a phase does not list changes nothing there. ``docs/exchange.md`` is drawn from this table by
+``responses-sidecar docs``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sidecar.exchange.events import (
+    Abort,
+    Answered,
+    ClientGone,
+    Event,
+    RequestComplete,
+    Tick,
+    UpstreamBytes,
+    UpstreamEnd,
+)
+from sidecar.exchange.phases import Answering, Calling, Ended, Phase, Preparing, Waiting
+
+Following = frozenset[type[Phase]]
+
+
+def _to(*phases: type[Phase]) -> Following:
+    return frozenset(phases)
+
+
+_AT_ANY_TIME: dict[type[Event], Following] = {ClientGone: _to(Ended), Abort: _to(Ended)}
+
+TRANSITIONS: Mapping[type[Phase], Mapping[type[Event], Following]] = {
+    Waiting: {
+        RequestComplete: _to(Preparing, Ended),
+        **_AT_ANY_TIME,
+    },
+    Preparing: {
+        Answered: _to(Preparing, Calling, Ended),
+        Tick: _to(Preparing, Ended),
+        **_AT_ANY_TIME,
+    },
+    Calling: {
+        UpstreamBytes: _to(Calling, Answering, Ended),
+        UpstreamEnd: _to(Ended),
+        Tick: _to(Calling, Ended),
+        **_AT_ANY_TIME,
+    },
+    Answering: {
+        UpstreamBytes: _to(Answering, Ended),
+        UpstreamEnd: _to(Ended),
+        Tick: _to(Answering, Ended),
+        **_AT_ANY_TIME,
+    },
+    Ended: {},
+}

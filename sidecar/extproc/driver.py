@@ -1,0 +1,135 @@
+"""Runs one exchange: has its asks performed, feeds the answers back, and shows observers what happens.
+
+Only the event loop touches an exchange. An ask is a task of its own; it is cancelled as soon as the exchange is over,
+because the client has left, the exchange was aborted, or the ask took too long. The last asks are not: they are carried
+through whatever becomes of the client, and the worker waits for them before it stops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from sidecar.exchange.asks import Ask, LastAsk
+from sidecar.exchange.commands import Command, Output, SendBody
+from sidecar.exchange.events import Abort, Answered, Event, UpstreamBytes
+from sidecar.exchange.exchange import Exchange
+from sidecar.responses.errors import ApiError
+
+_log = logging.getLogger(__name__)
+
+Performers = Mapping[type[Ask[Any]] | type[LastAsk], Callable[[Any], Awaitable[object]]]
+"""Who performs an ask, in the order in which the asks are made. A performer may raise :class:`ApiError`."""
+
+
+class Clock(Protocol):
+    """The two clocks of an exchange, in seconds."""
+
+    def monotonic(self) -> float:
+        """Never goes back."""
+
+    def unix(self) -> float:
+        """Since the epoch."""
+
+
+class Observer(Protocol):
+    """Sees what happens to every exchange: logs, metrics, traces.
+
+    An ordinary token is not shown, so that observing costs nothing per token: the exchange's report counts them.
+    """
+
+    def observe(self, exchange: Exchange, event: Event, commands: Sequence[Command]) -> None:
+        """``event`` has happened to ``exchange``, and ``commands`` are what it wants done."""
+
+
+class Driver:
+    """One exchange under way. ``deliver`` takes the outputs that no call of a method here returns."""
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        performers: Performers,
+        observers: Sequence[Observer],
+        clock: Clock,
+        deliver: Callable[[Sequence[Output]], None],
+    ) -> None:
+        self.exchange = exchange
+        self._performers = performers
+        self._observers = observers
+        self._clock = clock
+        self._deliver = deliver
+        self._asks: set[asyncio.Task[None]] = set()
+        self._last: set[asyncio.Task[None]] = set()
+
+    def handle(self, event: Event) -> list[Output]:
+        """The outputs that ``event`` brings at once; asks are begun."""
+        return self._carry_out(event, self.exchange.handle(event))
+
+    def upstream(self, data: bytes, at: float) -> Sequence[Command]:
+        """The same for bytes of the upstream. This is the per-token path."""
+        commands = self.exchange.upstream(data, at)
+        if not commands or (len(commands) == 1 and type(commands[0]) is SendBody):
+            return commands
+        return self._carry_out(UpstreamBytes(data, at), commands)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no last ask is under way."""
+        return not self._last
+
+    async def settled(self) -> None:
+        """Wait until the last asks have been carried through."""
+        while self._last:
+            await asyncio.wait(self._last)
+
+    def _carry_out(self, event: Event, commands: Sequence[Command]) -> list[Output]:
+        for observer in self._observers:
+            observer.observe(self.exchange, event, commands)
+        outputs: list[Output] = []
+        for command in commands:
+            if isinstance(command, Ask):
+                self._begin(self._perform(command), self._asks)
+            elif isinstance(command, LastAsk):
+                self._begin(self._perform_last(command), self._last)
+            else:
+                outputs.append(command)
+        if self.exchange.done:
+            self._give_up_asks()
+        return outputs
+
+    def _begin(self, performing: Any, tasks: set[asyncio.Task[None]]) -> None:
+        task = asyncio.create_task(performing)
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    def _give_up_asks(self) -> None:
+        # An ask whose answer has just ended the exchange is the task that runs.
+        current = asyncio.current_task() if self._asks else None
+        for task in self._asks:
+            if task is not current:
+                task.cancel()
+
+    async def _perform(self, ask: Ask[Any]) -> None:
+        event: Event
+        try:
+            result: object = await self._performers[type(ask)](ask)
+            event = Answered(ask, result, self._clock.monotonic())
+        except ApiError as error:
+            event = Answered(ask, error, self._clock.monotonic())
+        except Exception:
+            event = Abort(self.fault(f"{type(ask).__name__} failed"))
+        self._deliver(self.handle(event))
+
+    async def _perform_last(self, ask: LastAsk) -> None:
+        try:
+            await self._performers[type(ask)](ask)
+        except Exception:
+            self.fault(f"{type(ask).__name__} failed")
+
+    def fault(self, what: str) -> ApiError:
+        """Log the exception under way, a fault of our own; the error that the client is told."""
+        request_id = self.exchange.report.request_id
+        _log.exception("request %s: %s", request_id, what)
+        return ApiError("internal", f"internal error (request {request_id})")

@@ -1,0 +1,103 @@
+"""The registry of the sessions under way, whatever transport brings them: their start, time, end and drain."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Mapping, Sequence
+
+from sidecar.exchange.catalog import Catalog
+from sidecar.exchange.exchange import Exchange
+from sidecar.extproc.driver import Clock, Observer, Performers
+from sidecar.extproc.session import Session, Transport
+from sidecar.extproc.wires import WIRES
+from sidecar.responses.errors import ApiError
+from sidecar.surfaces.surface import Surface
+
+# gRPC initial metadata that the Envoy route sets for its requests.
+SURFACE_METADATA = "x-responses-surface"
+WIRE_METADATA = "x-responses-wire"
+
+_TICK_SECONDS = 0.25
+
+
+class SystemClock:
+    """The process's clocks."""
+
+    def monotonic(self) -> float:
+        """Seconds that never go back."""
+        return time.monotonic()
+
+    def unix(self) -> float:
+        """Seconds since the epoch."""
+        return time.time()
+
+
+class Sessions:
+    """Starts sessions and keeps account of those under way.
+
+    ``catalog`` and ``surfaces`` may be exchanged at any time: a session keeps to those it began with. The order of
+    ``performers`` is the order in which asks are made.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        surfaces: Mapping[str, Surface],
+        performers: Performers,
+        observers: Sequence[Observer],
+        clock: Clock | None = None,
+    ) -> None:
+        self.catalog = catalog
+        self.surfaces = surfaces
+        self._performers = performers
+        self._observers = observers
+        self._clock = clock or SystemClock()
+        self._active: set[Session] = set()
+        self._settling: set[asyncio.Task[None]] = set()
+
+    @property
+    def active(self) -> int:
+        """How many sessions are under way."""
+        return len(self._active)
+
+    def open(self, transport: Transport, metadata: Mapping[str, str]) -> Session:
+        """A session for a new ext_proc stream; ``metadata`` is its initial metadata.
+
+        Raises:
+            KeyError: the route names no known surface or wire.
+        """
+        surface = self.surfaces[metadata[SURFACE_METADATA]]
+        exchange = Exchange(surface, self.catalog, self._performers, entropy=os.urandom(18))
+        wire = WIRES[metadata[WIRE_METADATA]]()
+        session = Session(transport, exchange, wire, self._performers, self._observers, self._clock)
+        self._active.add(session)
+        return session
+
+    def close(self, session: Session) -> None:
+        """The stream of ``session`` has ended, well or not; what outlives it goes on."""
+        session.lost()
+        self._active.discard(session)
+        if not session.is_settled:
+            task = asyncio.create_task(session.settled())
+            self._settling.add(task)
+            task.add_done_callback(self._settling.discard)
+
+    async def tick_forever(self) -> None:
+        """Tell the sessions under way that time passes, until cancelled. One timer serves them all."""
+        while True:
+            await asyncio.sleep(_TICK_SECONDS)
+            now = self._clock.monotonic()
+            for session in [session for session in self._active if session.due_at <= now]:
+                session.tick()
+
+    def abort_all(self, error: ApiError) -> None:
+        """End the sessions under way with ``error``."""
+        for session in list(self._active):
+            session.abort(error)
+
+    async def settled(self) -> None:
+        """Wait for all that outlives the sessions that have ended."""
+        while self._settling:
+            await asyncio.wait(self._settling)

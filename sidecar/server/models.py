@@ -1,0 +1,29 @@
+"""From the settings of a model to one that can be served."""
+
+from __future__ import annotations
+
+from sidecar.config.models import ModelConfig, ReasoningMarkers
+from sidecar.exchange.catalog import ServedModel
+from sidecar.generation.reasoning import ReasoningFormat
+from sidecar.generation.style import choose_style
+from sidecar.prompts.renderer import PromptRenderer
+from sidecar.prompts.tokenizer import Tokenizer, read_template
+
+
+def load_model(settings: ModelConfig) -> ServedModel:
+    """A model as exchanges need it; its contract is still to be discovered.
+
+    Raises:
+        OSError, ValueError: the tokenizer or its template cannot be loaded.
+    """
+    template = read_template(settings.tokenizer) or ""
+    named = settings.reasoning_format
+    reasoning = ReasoningFormat(named.begin, named.end) if isinstance(named, ReasoningMarkers) else named
+    style = choose_style(template, reasoning=reasoning, calls=settings.tool_format)
+    tokenizer = Tokenizer.load(settings.tokenizer, style.markers)
+    return ServedModel(
+        settings=settings,
+        renderer=PromptRenderer(tokenizer, late_system=settings.late_system),
+        style=style,
+        created=int((settings.tokenizer / "tokenizer.json").stat().st_mtime),
+    )

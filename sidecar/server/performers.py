@@ -1,0 +1,30 @@
+"""Who performs the asks of an exchange, and where: the one table of a worker."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import Executor
+
+from sidecar.egress.budget import UnlimitedBytes
+from sidecar.egress.loader import ImageLoader
+from sidecar.exchange.fetch_images import FetchImages
+from sidecar.exchange.plan import Plan, Prepare
+from sidecar.extproc.driver import Performers
+from sidecar.server.preparation import Preparation
+
+
+def make_performers(preparation: Preparation, images: ImageLoader, writers: Executor) -> Performers:
+    """The table, in the order in which the asks are made.
+
+    ``preparation`` runs what makes a plan, ``writers`` what writes images into a message.
+    """
+
+    async def prepare(ask: Prepare) -> Plan:
+        executor = preparation.executor(ask.facts.request.body_bytes)
+        return await asyncio.get_running_loop().run_in_executor(executor, ask.plan)
+
+    async def fetch_images(ask: FetchImages) -> bytes:
+        loaded = await images.load(ask.refs, UnlimitedBytes())
+        return await asyncio.get_running_loop().run_in_executor(writers, ask.body, loaded)
+
+    return {Prepare: prepare, FetchImages: fetch_images}

@@ -1,0 +1,35 @@
+"""A third ask and a last one, as a feature that waits adds them: a file, and a line each in the driver's table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from sidecar.exchange.asks import Ask, Facts, LastAsk
+from sidecar.exchange.plan import Prepare
+from sidecar.exchange.report import Report
+
+
+@dataclass(frozen=True, slots=True)
+class Reserve(Ask[str]):
+    """Set the prompt's tokens aside; the answer is a receipt."""
+
+    tokens: int
+
+    @classmethod
+    def needed(cls, facts: Facts) -> Self:
+        return cls(len(facts[Prepare].generation.prompt_ids))
+
+
+@dataclass(frozen=True, slots=True)
+class Settle(LastAsk):
+    """Account for what was used of the reservation."""
+
+    receipt: str
+    outcome: str
+    tokens: int
+
+    @classmethod
+    def needed(cls, facts: Facts, report: Report) -> Self | None:
+        receipt = facts.get(Reserve)
+        return None if receipt is None else cls(receipt, report.outcome, report.usage.output_tokens)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from google.protobuf.message import DecodeError
-from tritonclient.grpc import service_pb2
 
 from sidecar.backends.triton import errors
 from sidecar.backends.triton.contracts.contract import Decoder, Piece
 from sidecar.backends.triton.frames import TRAILERS_FLAG, FrameError, FrameReader, GrpcStatus, parse_trailers
+from sidecar.backends.triton.protocol import service_pb2
 
 _FINAL = "triton_final_response"
 

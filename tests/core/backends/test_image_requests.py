@@ -6,10 +6,10 @@ import base64
 import struct
 
 import pytest
-from tritonclient.grpc import service_pb2
 
 from sidecar.backends.triton.contracts import ensemble, llm_api, token_level, vllm
 from sidecar.backends.triton.contracts.contract import UNBOUNDED, Contract
+from sidecar.backends.triton.protocol import service_pb2
 from sidecar.exchange.actions import CallUpstream, FetchImages
 from sidecar.exchange.events import Abort, ImagesFetched, Tick
 from sidecar.images.image import Image, ImageRef

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tritonclient.grpc import service_pb2
 
 from sidecar.backends.triton.frames import GrpcStatus
+from sidecar.backends.triton.protocol import service_pb2
 from sidecar.exchange.actions import CallUpstream, SendBody, SendHead
 from sidecar.exchange.events import Abort, ClientGone, Tick, UpstreamBytes
 from sidecar.exchange.exchange import KEEP_ALIVE

@@ -37,7 +37,7 @@ from sidecar.exchange.models import ModelCatalog
 from sidecar.extproc.preparation import preparation_threads
 from sidecar.extproc.service import SystemClock
 from sidecar.extproc.session import Session
-from sidecar.server.worker import load_model
+from sidecar.server.models import load_model
 from sidecar.surfaces import SURFACES
 
 MODEL = "chain"

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from sidecar.backends.triton.client import TritonUnreachableError, discover
 from sidecar.backends.triton.discovery import UnknownContractError
 from sidecar.config.models import Config, ModelConfig
-from sidecar.server.worker import load_model
+from sidecar.server.models import load_model
 
 _ENVOY_SECONDS = 60
 

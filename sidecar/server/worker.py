@@ -19,16 +19,13 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from sidecar.backends.triton.client import TritonUnreachableError, discover
 from sidecar.backends.triton.discovery import UnknownContractError
-from sidecar.config.models import Config, ModelConfig, ReasoningMarkers
+from sidecar.config.models import Config
 from sidecar.egress.loader import ImageLoader
 from sidecar.exchange.models import ModelCatalog, ServedModel
 from sidecar.extproc.preparation import preparation_threads
 from sidecar.extproc.service import ExtProcService, Sessions
-from sidecar.generation.reasoning import ReasoningFormat
-from sidecar.generation.style import choose_style
-from sidecar.prompts.renderer import PromptRenderer
-from sidecar.prompts.tokenizer import Tokenizer, read_template
 from sidecar.responses.errors import ApiError
+from sidecar.server.models import load_model
 from sidecar.surfaces import SURFACES, Surface
 
 # Envoy sends request bodies in messages of at most its buffer limit (1 MiB here); the rest is headroom.
@@ -40,33 +37,6 @@ _LAST_WORDS_SECONDS = 1.0
 _DISCOVERY_RETRY_SECONDS = 2.0
 
 _log = logging.getLogger(__name__)
-
-
-def load_model(config: ModelConfig) -> ServedModel:
-    """A model as exchanges need it; its contract is still to be discovered.
-
-    Raises:
-        OSError, ValueError: the tokenizer or its template cannot be loaded.
-    """
-    template = read_template(config.tokenizer) or ""
-    named = config.reasoning_format
-    reasoning = ReasoningFormat(named.begin, named.end) if isinstance(named, ReasoningMarkers) else named
-    style = choose_style(template, reasoning=reasoning, calls=config.tool_format)
-    tokenizer = Tokenizer.load(config.tokenizer, style.markers)
-    return ServedModel(
-        name=config.name,
-        aliases=config.aliases,
-        created=int((config.tokenizer / "tokenizer.json").stat().st_mtime),
-        triton_model=config.triton_model,
-        context_length=config.context_length,
-        limits=config.limits,
-        stop=config.stop,
-        first_token_timeout=config.first_token_timeout,
-        token_timeout=config.token_timeout,
-        renderer=PromptRenderer(tokenizer, late_system=config.late_system),
-        style=style,
-        unguided=config.unguided,
-    )
 
 
 def run_worker(config: Config, index: int) -> None:

@@ -24,12 +24,12 @@ from envoy.service.ext_proc.v3.external_processor_pb2 import (
     ProcessingRequest,
     ProcessingResponse,
 )
-from tritonclient.grpc.service_pb2 import ModelConfigResponse, ModelMetadataResponse
 
 from bench import messages
 from bench.stamps import Stamps
 from sidecar.backends.triton import discovery
 from sidecar.backends.triton.frames import GrpcStatus
+from sidecar.backends.triton.protocol import SERVICE, service_pb2
 from sidecar.config.models import ModelConfig
 from sidecar.exchange.catalog import Catalog
 from sidecar.exchange.events import Answered, RequestComplete, UpstreamEnd
@@ -90,8 +90,8 @@ def _answer(vocabulary: Sequence[tuple[int, bytes]], size: int) -> Iterator[byte
 def _catalog(tokenizer: Path) -> Catalog:
     described = messages.unary_responses()
     contract = discovery.recognise(
-        ModelMetadataResponse.FromString(described[messages.SERVICE + "ModelMetadata"][5:]),
-        ModelConfigResponse.FromString(described[messages.SERVICE + "ModelConfig"][5:]).config,
+        service_pb2.ModelMetadataResponse.FromString(described[SERVICE + "ModelMetadata"][5:]),
+        service_pb2.ModelConfigResponse.FromString(described[SERVICE + "ModelConfig"][5:]).config,
     )
     model = load_model(ModelConfig(name=MODEL, triton_model=MODEL, tokenizer=tokenizer, context_length=10_000_000))
     return Catalog("bench", 15, [replace(model, contract=contract)])

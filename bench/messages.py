@@ -8,19 +8,15 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from tritonclient.grpc.model_config_pb2 import ModelConfig
-from tritonclient.grpc.service_pb2 import (
+from sidecar.backends.triton.protocol import SERVICE
+from sidecar.backends.triton.protocol.model_config_pb2 import ModelConfig
+from sidecar.backends.triton.protocol.service_pb2 import (
     ModelConfigResponse,
     ModelInferRequest,
     ModelMetadataResponse,
-    ModelReadyResponse,
     ModelStreamInferResponse,
-    ServerLiveResponse,
-    ServerMetadataResponse,
-    ServerReadyResponse,
 )
 
-SERVICE = "/inference.GRPCInferenceService/"
 STREAM_INFER = SERVICE + "ModelStreamInfer"
 _MODEL = "bench"
 HEALTH_SERVING = b"\x08\x01"
@@ -87,9 +83,7 @@ def requested_tokens(message: bytes) -> tuple[str, int]:
     request = ModelInferRequest.FromString(message)
     for position, tensor in enumerate(request.inputs):
         if tensor.name == "request_output_len":
-            if request.raw_input_contents:
-                return request.model_name, int.from_bytes(request.raw_input_contents[position], "little", signed=True)
-            return request.model_name, tensor.contents.int_contents[0]
+            return request.model_name, int.from_bytes(request.raw_input_contents[position], "little", signed=True)
     raise KeyError("request_output_len")
 
 
@@ -120,24 +114,15 @@ def final_response(model: str) -> bytes:
 
 
 def unary_responses() -> dict[str, bytes]:
-    """The framed answers of the unary methods by path: health, readiness, and what discovery asks about a model."""
-    metadata = ModelMetadataResponse(name=_MODEL, versions=["1"], platform="tensorrtllm")
-    config = ModelConfig(name=_MODEL, backend="tensorrtllm", max_batch_size=256)
+    """The framed answers of the unary methods by path: health, and what discovery asks about a model."""
+    metadata = ModelMetadataResponse(name=_MODEL)
+    config = ModelConfig(max_batch_size=256)
     config.model_transaction_policy.decoupled = True
-    for tensors, described, configured in (
-        (INPUTS, metadata.inputs, config.input),
-        (OUTPUTS, metadata.outputs, config.output),
-    ):
+    for tensors, described in ((INPUTS, metadata.inputs), (OUTPUTS, metadata.outputs)):
         for name, (datatype, dims) in tensors.items():
             described.add(name=name, datatype=datatype, shape=[-1, *dims])
-            configured.add(name=name, data_type=f"TYPE_{datatype}", dims=dims)
-    messages = {
-        "ServerLive": ServerLiveResponse(live=True),
-        "ServerReady": ServerReadyResponse(ready=True),
-        "ServerMetadata": ServerMetadataResponse(name="triton", version="2.51.0"),
-        "ModelReady": ModelReadyResponse(ready=True),
-        "ModelMetadata": metadata,
-        "ModelConfig": ModelConfigResponse(config=config),
+    return {
+        SERVICE + "ModelMetadata": framed(metadata.SerializeToString()),
+        SERVICE + "ModelConfig": framed(ModelConfigResponse(config=config).SerializeToString()),
+        "/grpc.health.v1.Health/Check": framed(HEALTH_SERVING),
     }
-    answers = {SERVICE + name: framed(message.SerializeToString()) for name, message in messages.items()}
-    return {**answers, "/grpc.health.v1.Health/Check": framed(HEALTH_SERVING)}

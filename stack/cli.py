@@ -15,7 +15,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from stack import setup
+from stack import protobuf, setup
 from stack.envoy import Wire
 from stack.local import SMOLLM2, LocalStack
 from stack.net import port_in_use
@@ -177,6 +177,13 @@ def check() -> None:
     for arguments in (["ruff", "check"], ["ruff", "format", "--check"], ["mypy"]):
         if subprocess.run([sys.executable, "-m", *arguments], cwd=ROOT, check=False).returncode != 0:
             raise StackError(f"{' '.join(arguments)} found something.")
+
+
+@app.command()
+def proto() -> None:
+    """Generate the modules of the messages in proto/."""
+    for path in protobuf.generate(ROOT):
+        console.print(path, markup=False)
 
 
 @app.command(context_settings=_PASS_ON)

@@ -1,4 +1,7 @@
-"""The ``responses-sidecar`` command."""
+"""The ``responses-sidecar`` command.
+
+Each command imports what it runs when it runs: the supervisor stays small, and no command waits for another's imports.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,8 @@ from typing import Annotated
 
 import typer
 
-from conformance.client import NoAnswerError
-from conformance.endpoint import Endpoint, NoModelError
-from sidecar.cli.check import run_checks
-from sidecar.cli.docs import write_docs
-from sidecar.cli.verify import run_verification
 from sidecar.config.load import ConfigError, load
 from sidecar.config.models import Config
-from sidecar.server.supervisor import supervise
-from sidecar.server.worker import run_worker
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -27,6 +23,8 @@ _ConfigFile = Annotated[Path, typer.Option("--config", help="The configuration f
 @app.command()
 def serve(config: _ConfigFile) -> None:
     """Serve requests from Envoy until SIGTERM."""
+    from sidecar.server.supervisor import supervise
+
     settings = _load(config)
     _configure_logging(settings)
     asyncio.run(supervise(settings, config.resolve()))
@@ -40,6 +38,8 @@ def check(
     ] = None,
 ) -> None:
     """Dry run: try everything that serving needs, and serve nothing."""
+    from sidecar.cli.check import run_checks
+
     raise typer.Exit(0 if run_checks(_load(config), envoy_config, typer.echo) else 1)
 
 
@@ -51,6 +51,10 @@ def verify(
     as_json: Annotated[bool, typer.Option("--json", help="Report as one JSON document.")] = False,
 ) -> None:
     """Try whether a Responses endpoint keeps to the protocol; exit with status 1 where it does not."""
+    from conformance.client import NoAnswerError
+    from conformance.endpoint import Endpoint, NoModelError
+    from sidecar.cli.verify import run_verification
+
     try:
         sound = run_verification(Endpoint(url, key), model, as_json=as_json, say=typer.echo)
     except (NoAnswerError, ValueError) as error:
@@ -65,12 +69,16 @@ def verify(
 @app.command(hidden=True)
 def docs(directory: Annotated[Path, typer.Argument(help="Where to write them.")]) -> None:
     """Write the documents that are made from the code."""
+    from sidecar.cli.docs import write_docs
+
     write_docs(directory)
 
 
 @app.command(hidden=True)
 def worker(config: _ConfigFile, index: Annotated[int, typer.Option("--index")]) -> None:
     """One worker process; the supervisor starts it."""
+    from sidecar.server.worker import run_worker
+
     settings = _load(config)
     _configure_logging(settings)
     run_worker(settings, index)

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import grpc
-from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from sidecar.backends.triton import errors
 from sidecar.backends.triton.client import discover
 from sidecar.backends.triton.contracts.contract import Contract, Decoder, Generation, Piece
+from sidecar.backends.triton.protocol import SERVICE, service_pb2
 from sidecar.prompts.tokenizer import Tokenizer
 
 _numbers = itertools.count()
@@ -81,7 +81,10 @@ class Speaker:
         self.contract = contract
         self._model = model
         self._vocabulary = vocabulary
-        self._stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+        # Requests are sent as the contract has written them.
+        self._stream_infer = channel.stream_stream(
+            SERVICE + "ModelStreamInfer", response_deserializer=service_pb2.ModelStreamInferResponse.FromString
+        )
 
     @classmethod
     async def find(cls, address: str, model: str, vocabulary: Tokenizer, channel: grpc.aio.Channel) -> Speaker:
@@ -100,8 +103,7 @@ class Speaker:
             "end_ids": self._vocabulary.eos_ids,
         }
         generation = Generation(**{**values, **changes})
-        request = service_pb2.ModelInferRequest.FromString(self.contract.request(self._model, generation))
-        call = self._stub.ModelStreamInfer(iter([request]))
+        call = self._stream_infer(iter([self.contract.request(self._model, generation)]))
         return Running(generation, self.contract.decoder(generation, self._vocabulary), call)
 
     async def ask(self, prompt: str, **changes: Any) -> Answer:

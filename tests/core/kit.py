@@ -7,11 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tritonclient.grpc import service_pb2
-
 from sidecar.backends.triton.contracts.token_level import TokenLevel
 from sidecar.backends.triton.contracts.vllm import Vllm
 from sidecar.backends.triton.frames import TRAILERS_FLAG, GrpcStatus, frame
+from sidecar.backends.triton.protocol import service_pb2
 from sidecar.config.models import ModelConfig, RequestLimits
 from sidecar.exchange.catalog import Catalog, ServedModel
 from sidecar.exchange.commands import CallUpstream, Command, Finish, SendBody, SendHead

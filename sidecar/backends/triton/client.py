@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import grpc
-from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from sidecar.backends.triton import discovery
 from sidecar.backends.triton.contracts.contract import Contract
+from sidecar.backends.triton.protocol import SERVICE, model_config_pb2, service_pb2
 
 _SECONDS = 5.0
 
@@ -23,12 +23,33 @@ async def discover(address: str, model: str) -> Contract:
         discovery.UnknownContractError: its tensors fit no contract.
     """
     async with grpc.aio.insecure_channel(address) as channel:
-        stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
         try:
-            metadata = await stub.ModelMetadata(service_pb2.ModelMetadataRequest(name=model), timeout=_SECONDS)
-            config = await stub.ModelConfig(service_pb2.ModelConfigRequest(name=model), timeout=_SECONDS)
+            metadata = await _metadata(channel, model)
+            config = await _config(channel, model)
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.NOT_FOUND or error.code() is grpc.StatusCode.INVALID_ARGUMENT:
                 raise TritonUnreachableError(f"Triton at {address} does not serve model {model}") from error
             raise TritonUnreachableError(f"Triton at {address} does not answer ({error.code().name})") from error
-    return discovery.recognise(metadata, config.config)
+    return discovery.recognise(metadata, config)
+
+
+async def _metadata(channel: grpc.aio.Channel, model: str) -> service_pb2.ModelMetadataResponse:
+    method = channel.unary_unary(
+        SERVICE + "ModelMetadata",
+        request_serializer=service_pb2.ModelMetadataRequest.SerializeToString,
+        response_deserializer=service_pb2.ModelMetadataResponse.FromString,
+    )
+    metadata: service_pb2.ModelMetadataResponse = await method(
+        service_pb2.ModelMetadataRequest(name=model), timeout=_SECONDS
+    )
+    return metadata
+
+
+async def _config(channel: grpc.aio.Channel, model: str) -> model_config_pb2.ModelConfig:
+    method = channel.unary_unary(
+        SERVICE + "ModelConfig",
+        request_serializer=service_pb2.ModelConfigRequest.SerializeToString,
+        response_deserializer=service_pb2.ModelConfigResponse.FromString,
+    )
+    answer: service_pb2.ModelConfigResponse = await method(service_pb2.ModelConfigRequest(name=model), timeout=_SECONDS)
+    return answer.config

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from tritonclient.grpc import model_config_pb2, service_pb2
-
 from sidecar.backends.triton.contracts import ensemble, llm_api, token_level, vllm
 from sidecar.backends.triton.contracts.contract import Contract, Recogniser
+from sidecar.backends.triton.protocol import model_config_pb2, service_pb2
 
 # Most particular first: a model is given the first contract that fits.
 _RECOGNISERS: tuple[Recogniser, ...] = (

@@ -7,12 +7,12 @@ final response was marked (``triton_final_response``). Anything less is a failur
 from __future__ import annotations
 
 from google.protobuf.message import DecodeError
-from tritonclient.grpc import service_pb2
 
 from sidecar.backends.backend import Take
 from sidecar.backends.triton import errors
 from sidecar.backends.triton.contracts.contract import Decoder, FinishReason, Piece
 from sidecar.backends.triton.frames import TRAILERS_FLAG, FrameError, FrameReader, GrpcStatus, parse_trailers
+from sidecar.backends.triton.protocol import service_pb2
 
 _FINAL = "triton_final_response"
 

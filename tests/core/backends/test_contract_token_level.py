@@ -5,12 +5,12 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from tritonclient.grpc import service_pb2
 
 from sidecar.backends.triton.contracts.contract import Generation, Piece
 from sidecar.backends.triton.contracts.token_level import TokenLevel, TokenLevelDecoder, recognise
 from sidecar.backends.triton.discovery import UnknownContractError
 from sidecar.backends.triton.discovery import recognise as discover
+from sidecar.backends.triton.protocol import service_pb2
 from tests.core.backends.text_contracts import config, metadata
 
 END = 2

@@ -6,11 +6,11 @@ import base64
 import struct
 
 import pytest
-from tritonclient.grpc import service_pb2
 
 from sidecar.backends.triton.contracts import ensemble, llm_api, token_level, vllm
 from sidecar.backends.triton.contracts.contract import UNBOUNDED, Contract
 from sidecar.backends.triton.frames import FrameReader
+from sidecar.backends.triton.protocol import service_pb2
 from sidecar.exchange.commands import CallUpstream
 from sidecar.exchange.events import Abort, Answered, Tick
 from sidecar.exchange.exchange import Exchange

@@ -6,9 +6,8 @@ import json
 import struct
 from typing import Any
 
-from tritonclient.grpc import model_config_pb2, service_pb2
-
 from sidecar.backends.triton.contracts.contract import Contract, Decoder, Generation, Piece
+from sidecar.backends.triton.protocol import model_config_pb2, service_pb2
 
 END = 2
 

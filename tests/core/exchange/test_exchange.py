@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tritonclient.grpc import service_pb2
 
 from sidecar.backends.triton.frames import FrameReader, GrpcStatus
+from sidecar.backends.triton.protocol import service_pb2
 from sidecar.exchange.commands import CallUpstream, SendBody, SendHead
 from sidecar.exchange.events import Abort, ClientGone, Event, Tick, UpstreamBytes, UpstreamEnd
 from sidecar.exchange.phases import KEEP_ALIVE

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tritonclient.grpc import service_pb2
-
 from sidecar.backends.triton.contracts.ensemble import Ensemble
 from sidecar.backends.triton.frames import frame
+from sidecar.backends.triton.protocol import service_pb2
 from sidecar.exchange.exchange import Exchange
 from sidecar.generation.style import choose_style
 from tests.core import kit

@@ -24,7 +24,11 @@ HOSTS = [
     ]
 ]
 
-LOCKS = ["requirements.lock", *(f"tests/e2e/python/{name}.lock" for name in ["clients", "schemathesis"])]
+LOCKS = [
+    "requirements.lock",
+    "requirements-dev.lock",
+    *(f"tests/e2e/python/{name}.lock" for name in ["clients", "schemathesis"]),
+]
 
 
 def tracked_files() -> list[str]:

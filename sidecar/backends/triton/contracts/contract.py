@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
-from tritonclient.grpc import model_config_pb2, service_pb2
-
+from sidecar.backends.triton.protocol import model_config_pb2, service_pb2
 from sidecar.images.image import Image
 
 UNBOUNDED = 2**31 - 1

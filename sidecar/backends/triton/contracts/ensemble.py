@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tritonclient.grpc import model_config_pb2, service_pb2
-
 from sidecar.backends.triton.contracts.contract import Generation, Vocabulary
 from sidecar.backends.triton.contracts.guided_decoding import GUIDE_TYPE, add_guide
 from sidecar.backends.triton.contracts.images import jpeg_data_url, max_images
 from sidecar.backends.triton.contracts.tensors import InferRequest, names, parameter, tokens_per_block
 from sidecar.backends.triton.contracts.text import TEXT_OUTPUT, TextDecoder
+from sidecar.backends.triton.protocol import model_config_pb2, service_pb2
 
 _REQUIRED_INPUTS = {"text_input", "max_tokens"}
 _IMAGES = "image_url_input"

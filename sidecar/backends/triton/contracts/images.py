@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import base64
 
-from tritonclient.grpc import service_pb2
-
 from sidecar.backends.triton.contracts.contract import UNBOUNDED
+from sidecar.backends.triton.protocol import service_pb2
 from sidecar.images.image import Image
 
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tritonclient.grpc import model_config_pb2, service_pb2
-
 from sidecar.backends.triton.contracts.contract import Generation, Vocabulary
 from sidecar.backends.triton.contracts.images import data_url, max_images
 from sidecar.backends.triton.contracts.tensors import InferRequest, names, tokens_per_block
 from sidecar.backends.triton.contracts.text import TEXT_OUTPUT, TextDecoder
+from sidecar.backends.triton.protocol import model_config_pb2, service_pb2
 
 _IMAGES = "image_url"
 _SAMPLING = "sampling_param_"

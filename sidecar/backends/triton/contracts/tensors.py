@@ -9,9 +9,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Collection, Sequence
 
-from tritonclient.grpc import model_config_pb2, service_pb2
-
 from sidecar.backends.triton.contracts.contract import Generation
+from sidecar.backends.triton.protocol import model_config_pb2, service_pb2
 
 _INT32_MAX = 2**31 - 1
 _LENGTH_BYTES = 4
@@ -30,7 +29,7 @@ class InferRequest:
 
     def serialized(self) -> bytes:
         """The bytes that go on the wire."""
-        return self._message.SerializeToString()  # type: ignore[no-any-return]
+        return self._message.SerializeToString()
 
     def flag(self, *names: str) -> None:
         """Inputs that are true."""

@@ -7,11 +7,10 @@ as many tokens as were allowed.
 
 from __future__ import annotations
 
-from tritonclient.grpc import service_pb2
-
 from sidecar.backends.triton.contracts.contract import FinishReason, Generation, Piece, Vocabulary
 from sidecar.backends.triton.contracts.tensors import first_bytes, first_count
 from sidecar.backends.triton.errors import given_up
+from sidecar.backends.triton.protocol import service_pb2
 
 TEXT_OUTPUT = "text_output"
 _REUSED_BLOCKS = {"kv_cache_reused_blocks", "kv_cache_reused_block"}

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tritonclient.grpc import model_config_pb2, service_pb2
-
 from sidecar.backends.triton.contracts.contract import FinishReason, Generation, Piece, Vocabulary
 from sidecar.backends.triton.contracts.guided_decoding import GUIDE_TYPE, add_guide
 from sidecar.backends.triton.contracts.tensors import InferRequest, names, parameter, tokens_per_block
+from sidecar.backends.triton.protocol import model_config_pb2, service_pb2
 
 _REQUIRED_INPUTS = {"input_ids", "request_output_len"}
 _OUTPUT_IDS = "output_ids"

@@ -10,12 +10,11 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from tritonclient.grpc import model_config_pb2, service_pb2
-
 from sidecar.backends.triton.contracts.contract import Generation, Vocabulary
 from sidecar.backends.triton.contracts.images import max_images, plain_base64
 from sidecar.backends.triton.contracts.tensors import InferRequest, names, parameter
 from sidecar.backends.triton.contracts.text import TEXT_OUTPUT, TextDecoder
+from sidecar.backends.triton.protocol import model_config_pb2, service_pb2
 
 _REQUIRED_INPUTS = {"text_input", "sampling_parameters"}
 _IMAGES = "image"

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
 
 from sidecar.responses.errors import CODES, ErrorKind
-from sidecar.surfaces import SURFACES
+from sidecar.surfaces import SURFACES, Surface
+from sidecar.surfaces.endpoints import Operation
 from sidecar.surfaces.openapi import document
+from sidecar.surfaces.parameters import Parameter, find_default, json_value
 
 _ERRORS_HEAD = """\
 # Errors
@@ -28,11 +34,22 @@ under `error`. Every response has an `x-request-id`.
 
 """
 
+_PARAMETERS_HEAD = """\
+# Parameters
+
+<!-- Made from the tables in sidecar/surfaces by `responses-sidecar docs`. -->
+
+`null` is the same as leaving a parameter out. A parameter that is not in the table is refused with code
+`unsupported_parameter`, and so is a value that its row does not let through.
+
+"""
+
 
 def generated_docs() -> dict[str, str]:
     """The text of each document, by its file's name."""
     return {
         "errors.md": _errors_page(),
+        "parameters.md": parameters_page(SURFACES),
         "openapi.json": json.dumps(document(SURFACES["node"]), indent=2, ensure_ascii=False) + "\n",
     }
 
@@ -53,3 +70,28 @@ def _row(code: str, kind: ErrorKind) -> str:
     advice += [] if kind.should_retry else ["`x-should-retry: false`"]
     cells = (f"`{code}`", str(kind.status), f"`{kind.type}`", ", ".join(advice), kind.meaning, kind.remedy)
     return f"| {' | '.join(cells)} |\n"
+
+
+def parameters_page(surfaces: Mapping[str, Surface]) -> str:
+    """The tables of all ``surfaces``."""
+    return _PARAMETERS_HEAD + "\n".join(_parameters_section(surface) for surface in surfaces.values())
+
+
+def _parameters_section(surface: Surface) -> str:
+    (create,) = [endpoint for endpoint in surface.endpoints if endpoint.operation is Operation.CREATE_RESPONSE]
+    head = (
+        f"## `{create.method} {create.path}`\n\n| Parameter | Treatment | Default | Description |\n|---|---|---|---|\n"
+    )
+    return head + "".join(_parameter_row(row, surface) for row in surface.parameters)
+
+
+def _parameter_row(row: Parameter, surface: Surface) -> str:
+    field = surface.request_model.model_fields.get(row.name)
+    default = "required" if field and field.is_required() else _shown(find_default(surface.request_model, row.name))
+    return f"| `{row.name}` | {row.treatment.label} | {default} | {row.description} |\n"
+
+
+def _shown(default: Any) -> str:
+    # The members of settings objects have rows of their own.
+    nothing = default in (None, [], {}) or isinstance(default, BaseModel)
+    return "" if nothing else f"`{json_value(default)}`"

@@ -50,8 +50,8 @@ from sidecar.generation.stops import StopStrings
 from sidecar.guidance.schemas import fits
 from sidecar.images.image import Image
 from sidecar.responses.errors import ApiError
-from sidecar.responses.events import EventWriter, json_bytes
-from sidecar.responses.open_items import Json
+from sidecar.responses.events import EventWriter
+from sidecar.responses.json_text import Json, json_bytes
 from sidecar.responses.reply import Reply
 from sidecar.responses.usage import Usage
 from sidecar.surfaces.endpoints import Operation
@@ -86,6 +86,7 @@ class Exchange:
         self._entropy = entropy
         self._keep_alive = keep_alive
         self._state = State.WAITING
+        self._request_id = ""
         self._usage = Usage()
         self._timing = Timing()
         self._outcome = "client_gone"
@@ -161,6 +162,7 @@ class Exchange:
 
     def _begin(self, event: RequestComplete) -> list[Action]:
         self._timing.head_at = event.head_at
+        self._request_id = event.headers.get("x-request-id", "")
         target = self._surface.target(event.headers)
         if target.operation is not Operation.CREATE_RESPONSE:
             return self._reply(answer_at_once(target, self._surface, self._catalog, self._node))
@@ -311,7 +313,7 @@ class Exchange:
         if isinstance(error, BackendError):
             self._backend_error = error
         if not self._streaming:
-            return self._reply(error.reply())
+            return self._reply(self._surface.error_reply(error, self._request_id))
         self._outcome = error.code
         self._state = State.DONE
         events = b""
@@ -320,7 +322,8 @@ class Exchange:
             events = self._writer.finish(
                 {**self._must_plan.response, **failed, "output": self._writer.output, "usage": self._usage.to_json()}
             )
-        return [SendBody(events + self._writer.error(error)), Finish()]
+        members = self._surface.error_members(error, self._request_id)
+        return [SendBody(events + self._writer.error(error, members)), Finish()]
 
     def _reply(self, reply: Reply) -> list[Action]:
         self._outcome = reply.outcome

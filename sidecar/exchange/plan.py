@@ -20,7 +20,7 @@ from sidecar.guidance.schemas import Schema
 from sidecar.images.image import Image, ImageRef
 from sidecar.responses.errors import ApiError
 from sidecar.responses.ids import ResponseIds, ulid
-from sidecar.responses.open_items import Json
+from sidecar.responses.json_text import Json
 from sidecar.responses.request import ResponsesRequest
 from sidecar.surfaces.limits import check_limits, check_size
 from sidecar.surfaces.surface import Surface

@@ -1,10 +1,11 @@
 """Errors as the Responses API tells them: one table maps each code to its HTTP status, type and retry advice.
 
-Source: the node surface's error list; the shape of ``error`` is OpenAI's, all four members always present.
+The shape of ``error`` is OpenAI's, all four members always present; a surface may add members of its own.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from sidecar.responses.reply import Reply
 
 
 class ErrorKind(NamedTuple):
-    """What a code means on the wire, and in words.
+    """What a code means in HTTP, and in words.
 
     ``status`` is the HTTP status, ``type`` OpenAI's error type. ``meaning`` says when the code happens, ``remedy`` what
     a client can do. ``retry_after`` is the ``Retry-After`` value in seconds where waiting helps (``None`` where the
@@ -73,7 +74,7 @@ CODES: dict[str, ErrorKind] = {
     "egress_denied": ErrorKind(
         403,
         PERMISSION,
-        "The node may not fetch an image from the given URL.",
+        "An image may not be fetched from the given URL.",
         "Send the image as a `data:` URL.",
     ),
     "not_found": ErrorKind(
@@ -85,7 +86,7 @@ CODES: dict[str, ErrorKind] = {
     "model_not_available": ErrorKind(
         404,
         INVALID,
-        "The model is not served on this node.",
+        "The model is not served here.",
         "Use one of the models that `GET models` lists.",
     ),
     "method_not_allowed": ErrorKind(
@@ -97,7 +98,7 @@ CODES: dict[str, ErrorKind] = {
     "payload_too_large": ErrorKind(
         413,
         INVALID,
-        "The request body, or an image, is larger than the node or the model accepts.",
+        "The request body, or an image, is larger than the server or the model accepts.",
         "Send less; the message gives the limit in bytes.",
     ),
     "unsupported_media_type": ErrorKind(
@@ -130,7 +131,7 @@ CODES: dict[str, ErrorKind] = {
     "internal": ErrorKind(
         500,
         SERVER,
-        "Something failed inside the node.",
+        "Something failed inside the server.",
         "Try again; if it stays, report the request id in the message.",
     ),
     "infer_backend_unavailable": ErrorKind(
@@ -189,9 +190,12 @@ class ApiError(Exception):
         """The four members of OpenAI's ``error`` object, in OpenAI's order."""
         return {"message": self.message, "type": self.kind.type, "param": self.param, "code": self.code}
 
-    def reply(self) -> Reply:
-        """The plain HTTP error, with headers that advise the client whether and when to try again."""
-        return Reply.json({"error": self.fields()}, self.status, self._advice(), self.code)
+    def reply(self, members: Mapping[str, object] | None = None) -> Reply:
+        """The plain HTTP error, with headers that advise the client whether and when to try again.
+
+        ``members`` are those of ``error`` where they are more than OpenAI's four.
+        """
+        return Reply.json({"error": members or self.fields()}, self.status, self._advice(), self.code)
 
     def _advice(self) -> dict[str, str]:
         headers = {}

@@ -15,26 +15,8 @@ import json
 
 from sidecar.responses.errors import ApiError
 from sidecar.responses.ids import ResponseIds
-from sidecar.responses.open_items import ItemStatus, Json, NamedEvent, OpenCall, OpenItem, OpenMessage, OpenReasoning
-
-_encode_string = json.encoder.c_encode_basestring or json.encoder.py_encode_basestring  # type: ignore[attr-defined]
-
-
-def json_string(text: str) -> str:
-    """``text`` as a JSON string, non-ASCII characters as they are, safe in a ``data:`` line."""
-    return _keep_on_one_line(_encode_string(text))
-
-
-def json_bytes(value: Json) -> bytes:
-    """``value`` as compact JSON in UTF-8, safe in a ``data:`` line."""
-    return _keep_on_one_line(json.dumps(value, ensure_ascii=False, separators=(",", ":"))).encode()
-
-
-def _keep_on_one_line(encoded: str) -> str:
-    """Escape the characters of a JSON text at which many SSE readers split lines, although they should not."""
-    if encoded.isascii():
-        return encoded
-    return encoded.replace("\x85", "\\u0085").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+from sidecar.responses.json_text import Json, json_bytes, json_string
+from sidecar.responses.open_items import ItemStatus, OpenCall, OpenItem, OpenMessage, OpenReasoning, UnnumberedEvent
 
 
 class EventWriter:
@@ -103,13 +85,14 @@ class EventWriter:
         """The event of a response that has ended; its name follows ``response["status"]``."""
         return self._events([(f"response.{response['status']}", {"response": response})])
 
-    def error(self, error: ApiError) -> bytes:
+    def error(self, error: ApiError, members: Json | None = None) -> bytes:
         """The terminal ``error`` event, flat as OpenAI documents it and nested as OpenAI sends it, at once.
 
-        Clients read one or the other; no client takes either form for a success.
+        Clients read one or the other; no client takes either form for a success. ``members`` are the nested object's
+        where they are more than OpenAI's four.
         """
         flat = {"code": error.code, "message": error.message, "param": error.param}
-        return self._events([("error", {**flat, "error": error.fields()})])
+        return self._events([("error", {**flat, "error": members or error.fields()})])
 
     def _open_item(self, item: OpenItem) -> bytes:
         assert self._open is None, "items come one after another"
@@ -118,7 +101,7 @@ class EventWriter:
         added = {"output_index": item.output_index, "item": item.snapshot("in_progress", "")}
         return self._events([("response.output_item.added", added), *item.opening()])
 
-    def _events(self, events: list[NamedEvent]) -> bytes:
+    def _events(self, events: list[UnnumberedEvent]) -> bytes:
         written = []
         for type_, members in events:
             data = {"type": type_, "sequence_number": self._sequence_number, **members}

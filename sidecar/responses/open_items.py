@@ -14,11 +14,12 @@ The text of an item is kept as a list of its pieces and joined once, so the cost
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
-Json = dict[str, Any]
+from sidecar.responses.json_text import Json
+
 ItemStatus = Literal["in_progress", "completed", "incomplete"]
-NamedEvent = tuple[str, Json]
+UnnumberedEvent = tuple[str, Json]
 """An event's type, and its members beyond ``type`` and ``sequence_number``."""
 
 
@@ -46,11 +47,11 @@ class OpenItem(ABC):
         """The item object with ``text`` as all it holds."""
 
     @abstractmethod
-    def opening(self) -> list[NamedEvent]:
+    def opening(self) -> list[UnnumberedEvent]:
         """The events between ``output_item.added`` and the first delta."""
 
     @abstractmethod
-    def closing(self, text: str) -> list[NamedEvent]:
+    def closing(self, text: str) -> list[UnnumberedEvent]:
         """The events between the last delta and ``output_item.done``."""
 
 
@@ -65,10 +66,10 @@ class _WithPart(OpenItem):
     def part(self, text: str) -> Json:
         """The content part."""
 
-    def opening(self) -> list[NamedEvent]:
+    def opening(self) -> list[UnnumberedEvent]:
         return [("response.content_part.added", {**self.place, "part": self.part("")})]
 
-    def closing(self, text: str) -> list[NamedEvent]:
+    def closing(self, text: str) -> list[UnnumberedEvent]:
         return [
             (self.delta_type.replace(".delta", ".done"), {**self.place, "text": text, **self.delta_extra}),
             ("response.content_part.done", {**self.place, "part": self.part(text)}),
@@ -127,10 +128,10 @@ class OpenCall(OpenItem):
             "arguments": text,
         }
 
-    def opening(self) -> list[NamedEvent]:
+    def opening(self) -> list[UnnumberedEvent]:
         """Nothing: a call has no parts."""
         return []
 
-    def closing(self, text: str) -> list[NamedEvent]:
+    def closing(self, text: str) -> list[UnnumberedEvent]:
         """The whole arguments."""
         return [("response.function_call_arguments.done", {**self.place, "arguments": text, "name": self._name})]

@@ -21,19 +21,25 @@ class Operation(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One method on one path. A path that ends with ``/{id}`` takes the rest of a path as its id, slashes included."""
+    """One method on one path, which may hold one ``{id}``, anywhere in it.
+
+    An id is one segment of a path, in which a slash is percent-encoded; with ``slashes``, as it is too.
+    """
 
     method: str
     path: str
     operation: Operation
+    slashes: bool = False
 
     def match(self, path: str) -> str | None:
         """The id in ``path``, empty where the endpoint has none; ``None`` when ``path`` is not this endpoint's."""
-        prefix, braces, _ = self.path.partition("{id}")
+        prefix, braces, suffix = self.path.partition("{id}")
         if not braces:
             return "" if path == self.path else None
-        # Clients send ids that hold slashes percent-encoded or as they are.
-        return unquote(path.removeprefix(prefix)) or None if path.startswith(prefix) else None
+        found = path[len(prefix) : len(path) - len(suffix)]
+        if not found or path != prefix + found + suffix or ("/" in found and not self.slashes):
+            return None
+        return unquote(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +57,18 @@ def find_target(endpoints: Iterable[Endpoint], method: str, path: str) -> Target
         ApiError: ``not_found``, or ``method_not_allowed`` where the path takes another method.
     """
     path = path.partition("?")[0]
-    allowed = ""
+    allowed: list[str] = []
     for endpoint in endpoints:
         found = endpoint.match(path)
         if found is not None and endpoint.method == method:
             return Target(endpoint.operation, found)
         if found is not None:
-            allowed = endpoint.method
+            allowed.append(endpoint.method)
     if allowed:
-        raise ApiError("method_not_allowed", f"Only {allowed} is allowed here.", allow=allowed)
+        only = " and ".join(allowed)
+        raise ApiError(
+            "method_not_allowed",
+            f"Only {only} {'is' if len(allowed) == 1 else 'are'} allowed here.",
+            allow=", ".join(allowed),
+        )
     raise ApiError("not_found", "There is nothing at this path.")

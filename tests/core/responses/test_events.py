@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from conformance.sse import ReceivedEvent
 from sidecar.responses.errors import ApiError
-from sidecar.responses.events import EventWriter, json_string
+from sidecar.responses.events import EventWriter
 from sidecar.responses.ids import ResponseIds
+from sidecar.responses.json_text import json_string
 from tests.core.sse import parse
 
 IDS = ResponseIds("0" * 26)

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from sidecar.responses.errors import CODES, ErrorKind
+from sidecar.responses.errors import CODES, ApiError, ErrorKind
 from sidecar.surfaces import SURFACES, Surface
 from sidecar.surfaces.endpoints import Operation
 from sidecar.surfaces.openapi import document
@@ -28,7 +28,8 @@ quotes no more of the request than a short name: a key, a type, an id.
 ```
 
 A stream that fails after its first token ends with one `error` event that holds the same members, at its top level and
-under `error`. Every response has an `x-request-id`.
+under `error`. Just before it, `response.failed` tells the same in the response object, whose `error.code` is one of
+OpenAI's own: that of the column "Failed". Every response has an `x-request-id`.
 
 `Retry-After` is in seconds. `x-should-retry: false` tells SDKs not to try again although the status would make them.
 
@@ -61,14 +62,15 @@ def write_docs(directory: Path) -> None:
 
 
 def _errors_page() -> str:
-    head = "| Code | Status | Type | Headers | When | What to do |\n|---|---|---|---|---|---|\n"
+    head = "| Code | Status | Type | Failed | Headers | When | What to do |\n|---|---|---|---|---|---|---|\n"
     return _ERRORS_HEAD + head + "".join(_row(code, kind) for code, kind in CODES.items())
 
 
 def _row(code: str, kind: ErrorKind) -> str:
     advice = [] if kind.retry_after is None else [f"`Retry-After: {kind.retry_after}`"]
     advice += [] if kind.should_retry else ["`x-should-retry: false`"]
-    cells = (f"`{code}`", str(kind.status), f"`{kind.type}`", ", ".join(advice), kind.meaning, kind.remedy)
+    failed = f"`{ApiError(code, '').failed_code}`"
+    cells = (f"`{code}`", str(kind.status), f"`{kind.type}`", failed, ", ".join(advice), kind.meaning, kind.remedy)
     return f"| {' | '.join(cells)} |\n"
 
 

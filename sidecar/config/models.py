@@ -88,7 +88,7 @@ class ImageLimits(_Section):
 class SurfaceSettings(_Section):
     """One surface. ``failed_event`` sends ``response.failed`` before the ``error`` event of a stream that fails."""
 
-    failed_event: bool = False
+    failed_event: bool = True
 
 
 class SurfacesSettings(_Section):

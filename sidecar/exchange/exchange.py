@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum, auto
-from http import HTTPStatus
 from math import inf
 from typing import assert_never
 
@@ -264,7 +263,7 @@ class Exchange:
         self._broke_schema = True
         if not plan.stream:
             message = "The model's answer does not fit the requested format."
-            raise ApiError("infer_backend_unavailable", message, status_override=HTTPStatus.BAD_GATEWAY)
+            raise ApiError("infer_backend_unavailable", message, retry=False)
 
     def _settle_usage(self) -> None:
         """What the runtime told about the prompt replaces what was assumed."""
@@ -318,7 +317,7 @@ class Exchange:
         self._state = State.DONE
         events = b""
         if self._surface.failed_event:
-            failed = {"status": "failed", "error": {"code": error.code, "message": error.message}}
+            failed = {"status": "failed", "error": {"code": error.failed_code, "message": error.message}}
             events = self._writer.finish(
                 {**self._must_plan.response, **failed, "output": self._writer.output, "usage": self._usage.to_json()}
             )

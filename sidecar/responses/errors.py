@@ -34,6 +34,9 @@ LIMIT = "rate_limit_error"
 PERMISSION = "permission_error"
 SERVER = "server_error"
 
+FAILED_CODES = {INVALID: "invalid_prompt", LIMIT: "rate_limit_exceeded"}
+"""OpenAI's codes for a response that failed, by the type of the error; ``server_error`` for all others."""
+
 CODES: dict[str, ErrorKind] = {
     "invalid_request": ErrorKind(
         400,
@@ -137,9 +140,10 @@ CODES: dict[str, ErrorKind] = {
     "infer_backend_unavailable": ErrorKind(
         503,
         SERVER,
-        "The model runtime is starting, cannot be reached or failed. With status 504 it did not answer in time, "
-        "with 502 its answer does not fit the format that the request demands.",
-        "Try again after `Retry-After`.",
+        "The model runtime is starting, cannot be reached, failed or did not answer in time; or its answer does not "
+        "fit the format, or lacks the call, that the request demands.",
+        "Try again after `Retry-After`. With `x-should-retry: false` instead, the same request would only be answered "
+        "as badly again.",
         retry_after=5,
     ),
     "capacity_unavailable": ErrorKind(
@@ -164,16 +168,16 @@ class ApiError(Exception):
     """A request that cannot be served, or an answer that cannot be finished, in the words shown to the client.
 
     ``code`` is a key of :data:`CODES`; ``message`` is one short sentence that quotes no more of the payload than a
-    name; ``param`` is a path such as ``input[0].content[1]``. ``status`` and ``retry_after`` (seconds) replace the
-    table's where one occurrence differs, as a timeout (504) of the same code does. ``allow`` is the method that is
-    allowed, with 405.
+    name; ``param`` is a path such as ``input[0].content[1]``. ``retry_after`` (seconds) replaces the table's where one
+    occurrence differs; ``retry`` false says that the same request would only fail again. ``allow`` are the methods that
+    are allowed, with 405.
     """
 
     code: str
     message: str
     param: str | None = None
-    status_override: int | None = None
-    retry_after_override: int | None = None
+    retry_after: int | None = None
+    retry: bool = True
     allow: str | None = None
 
     @property
@@ -184,7 +188,12 @@ class ApiError(Exception):
     @property
     def status(self) -> int:
         """The HTTP status, 400–599."""
-        return self.status_override or self.kind.status
+        return self.kind.status
+
+    @property
+    def failed_code(self) -> str:
+        """The code of ``response.failed``: one of those that OpenAI's response object has."""
+        return FAILED_CODES.get(self.kind.type, "server_error")
 
     def fields(self) -> dict[str, str | None]:
         """The four members of OpenAI's ``error`` object, in OpenAI's order."""
@@ -199,10 +208,11 @@ class ApiError(Exception):
 
     def _advice(self) -> dict[str, str]:
         headers = {}
-        retry_after = self.kind.retry_after if self.retry_after_override is None else self.retry_after_override
-        if retry_after is not None:
+        retry = self.retry and self.kind.should_retry
+        retry_after = self.kind.retry_after if self.retry_after is None else self.retry_after
+        if retry and retry_after is not None:
             headers["retry-after"] = str(retry_after)
-        if not self.kind.should_retry:
+        if not retry:
             headers["x-should-retry"] = "false"
         if self.allow is not None:
             headers["allow"] = self.allow

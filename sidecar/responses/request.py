@@ -116,7 +116,9 @@ class ResponsesRequest(RequestModel, Generic[ItemT, ToolT, ToolChoiceT]):
             if not isinstance(tool, FunctionTool):
                 continue
             if tool.name in names:
-                raise fault("Two tools have the same name.", member=f"tools[{index}].name")
+                raise fault(
+                    "'{path}' is the name of an earlier tool; each may be there once.", member=f"tools[{index}].name"
+                )
             names.add(tool.name)
         if self.tool_choice == "required" and not self.tools:
             raise fault("'tool_choice' is 'required', but there are no tools.", member="tool_choice")

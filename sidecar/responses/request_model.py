@@ -43,7 +43,7 @@ class ClosedModel(RequestModel):
         known = {field.alias or name for name, field in cls.model_fields.items()}
         for name, member in value.items() if isinstance(value, dict) else ():
             if name not in known and member is not None:
-                raise fault(f"Unknown parameter: '{shown(name)}'.", member=shown(name), code="unsupported_parameter")
+                raise fault("Unknown parameter: '{path}'.", member=shown(name), code="unsupported_parameter")
         return value
 
 
@@ -51,7 +51,7 @@ def fault(message: str, *, member: str = "", code: str = "invalid_request") -> P
     """A validation error for a rule the type system cannot state.
 
     ``code`` is a key of the error table; ``member`` continues the path of the value under validation (``name``,
-    ``[2].name``).
+    ``[2].name``). ``{path}`` in the message stands for the whole path.
     """
     return PydanticCustomError("request_fault", "{message}", {"message": message, "member": member, "code": code})
 

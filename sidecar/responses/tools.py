@@ -29,7 +29,10 @@ class FunctionTool(RequestModel):
     @classmethod
     def _chat_form(cls, value: Any) -> Any:
         if isinstance(value, dict) and isinstance(value.get("function"), dict) and "name" not in value:
-            raise fault("Missing a name: put the members of 'function' beside 'type', not inside it.", member="name")
+            message = (
+                "Missing required parameter: '{path}'; put the members of 'function' beside 'type', not inside it."
+            )
+            raise fault(message, member="name")
         return value
 
 

@@ -36,11 +36,16 @@ BOUND = {
 }
 """What each of pydantic's limits asks for."""
 
+ROLES = "'user', 'assistant', 'system' or 'developer'"
+
 CHAT_PARTS = {"text": "input_text", "image_url": "input_image"}
 """Parts of the chat completions API, and the part that carries the same here."""
 
 TypeWords = Mapping[str, Mapping[str, str]]
-"""A surface's own words for types that it refuses: by union (``item``, ``part``, ``tool``), then by type."""
+"""A surface's own words for types that it refuses: by union (``item``, ``part``, ``tool``), then by type.
+
+``{path}`` stands for the path of the object.
+"""
 
 
 def to_api_error(error: ValidationError, words: TypeWords) -> ApiError:
@@ -52,7 +57,8 @@ def to_api_error(error: ValidationError, words: TypeWords) -> ApiError:
     if kind == "request_fault":
         member = context["member"]
         joint = "." if path and member and not member.startswith("[") else ""
-        return ApiError(context["code"], context["message"], path + joint + member or None)
+        path += joint + member
+        return ApiError(context["code"], context["message"].replace("{path}", path), path or None)
     if kind == "missing":
         return _invalid(f"Missing required parameter: '{path}'.", path)
     if kind == "literal_error":
@@ -80,10 +86,11 @@ def _path(location: tuple[int | str, ...]) -> str:
 
 
 def _not_in_enum(error: ErrorDetails, path: str) -> ApiError:
-    expected = error["ctx"]["expected"]
+    # The role tells messages of two models apart, so neither knows the other's.
+    expected = ROLES if error["loc"][-2:] == ("<message>", "role") else error["ctx"]["expected"]
     if not isinstance(error["input"], str):
         return _wrong_type(f"one of {expected}", error["input"], path)
-    return _invalid(f"Invalid value: '{shown(error['input'])}'. Supported values are: {expected}.", path)
+    return _invalid(f"Invalid value for '{path}': '{shown(error['input'])}'. Supported values are: {expected}.", path)
 
 
 def _no_type(value: Any, path: str) -> ApiError:
@@ -109,35 +116,39 @@ def _unknown_type(context: dict[str, Any], path: str, words: TypeWords) -> ApiEr
     union = context["discriminator"].removesuffix("_type()")
     kind = context["tag"][1:-1]
     if kind in words.get(union, ()):
-        return _unsupported(words[union][kind], path)
+        return _unsupported(words[union][kind].replace("{path}", path), path)
     return UNKNOWN_TYPE[union](kind, context["expected_tags"].replace("<", "").replace(">", ""), path)
 
 
 def _unknown_item(kind: str, expected: str, path: str) -> ApiError:
-    return _unsupported(f"Items of type '{shown(kind)}' are not supported.", path)
+    return _unsupported(f"'{path}' is an item of type '{shown(kind)}', which is not supported.", path)
 
 
 def _unknown_part(kind: str, expected: str, path: str) -> ApiError:
     if kind in CHAT_PARTS:
-        message = f"Invalid value: '{kind}' is a part of chat completions; use '{CHAT_PARTS[kind]}' here."
+        message = (
+            f"Invalid value for '{path}.type': '{kind}' is a part of chat completions; use '{CHAT_PARTS[kind]}' here."
+        )
         return _invalid(message, f"{path}.type")
     if kind in PART_TYPES:
-        message = f"Invalid value: '{kind}' parts do not belong into a message of this role."
+        message = f"Invalid value for '{path}.type': '{kind}'. Supported values here are: {expected}."
         return _invalid(message, f"{path}.type")
-    return _unsupported(f"Parts of type '{shown(kind)}' are not supported.", path)
+    return _unsupported(f"'{path}' is a part of type '{shown(kind)}', which is not supported.", path)
 
 
 def _unknown_tool(kind: str, expected: str, path: str) -> ApiError:
-    message = f"Tools of type '{shown(kind)}' are not supported; only {expected} tools are."
+    message = f"'{path}' is a tool of type '{shown(kind)}', which is not supported; only {expected} tools are."
     return _unsupported(message, path)
 
 
 def _unknown_choice(kind: str, expected: str, path: str) -> ApiError:
-    return _unsupported(f"A tool choice of type '{shown(kind)}' is not supported.", path)
+    return _unsupported(f"'{path}' is a choice of type '{shown(kind)}', which is not supported.", path)
 
 
 def _unknown_format(kind: str, expected: str, path: str) -> ApiError:
-    return _invalid(f"Invalid value: '{shown(kind)}'. Supported values are: {expected}.", f"{path}.type")
+    return _invalid(
+        f"Invalid value for '{path}.type': '{shown(kind)}'. Supported values are: {expected}.", f"{path}.type"
+    )
 
 
 UNKNOWN_TYPE: dict[str, Callable[[str, str, str], ApiError]] = {

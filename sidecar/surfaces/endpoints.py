@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from enum import Enum, auto
 from urllib.parse import unquote
 
 from sidecar.responses.errors import ApiError
+from sidecar.responses.wording import shown
+
+_MAX_COMPARED = 128
+"""Characters of a mistaken path that are compared with the right ones: the comparison takes quadratic time."""
 
 
 class Operation(Enum):
@@ -50,7 +55,7 @@ class Target:
     id: str
 
 
-def find_target(endpoints: Iterable[Endpoint], method: str, path: str) -> Target:
+def find_target(endpoints: Sequence[Endpoint], method: str, path: str) -> Target:
     """The target of a request; ``path`` is its ``:path``, whose query is ignored.
 
     Raises:
@@ -65,10 +70,17 @@ def find_target(endpoints: Iterable[Endpoint], method: str, path: str) -> Target
         if found is not None:
             allowed.append(endpoint.method)
     if allowed:
-        only = " and ".join(allowed)
-        raise ApiError(
-            "method_not_allowed",
-            f"Only {only} {'is' if len(allowed) == 1 else 'are'} allowed here.",
-            allow=", ".join(allowed),
-        )
-    raise ApiError("not_found", "There is nothing at this path.")
+        message = f"{shown(method)} is not allowed at {shown(path)}; use {' or '.join(allowed)}."
+        raise ApiError("method_not_allowed", message, allow=", ".join(allowed))
+    meant = _closest(endpoints, method, path)
+    raise ApiError("not_found", f"There is no {shown(method)} {shown(path)}; use {meant.method} {meant.path}.")
+
+
+def _closest(endpoints: Sequence[Endpoint], method: str, path: str) -> Endpoint:
+    """The endpoint that a mistaken request most likely meant."""
+
+    def likeness(endpoint: Endpoint) -> float:
+        same_method = 0.1 if endpoint.method == method else 0.0
+        return SequenceMatcher(None, path[:_MAX_COMPARED], endpoint.path).ratio() + same_method
+
+    return max(endpoints, key=likeness)

@@ -35,7 +35,7 @@ class Treatment(ABC):
         """The treatment in a few words, in Markdown."""
 
     def refused(self, value: Any) -> Iterator[tuple[str, str]]:
-        """What of a well-formed ``value`` is refused: a continuation of the path, and what to call it if not that."""
+        """What of a well-formed ``value`` is refused: a continuation of the path, and the entry of a list there."""
         yield from ()
 
     def schema(self, own: Json) -> Json:
@@ -151,9 +151,10 @@ class Parameter:
 
     def fault(self, value: Any, general_words: str) -> ApiError | None:
         """The first fault of a value that is well-formed, told in ``general_words`` where the row has none."""
-        for place, name in self.treatment.refused(value):
-            words = self.treatment.words or general_words.format(name=name or self.name)
-            return ApiError("unsupported_parameter", words, self.name + place)
+        for place, entry in self.treatment.refused(value):
+            path = self.name + place
+            words = self.treatment.words or general_words.format(name=f"{entry} in {path}" if entry else path)
+            return ApiError("unsupported_parameter", words, path)
         return None
 
 

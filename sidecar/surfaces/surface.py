@@ -69,7 +69,7 @@ class Surface:
     type_words: TypeWords
     checks: tuple[Check, ...] = ()
     error_members: Callable[[ApiError, str], Json] = openai_error
-    failed_event: bool = False
+    failed_event: bool = True
 
     def target(self, headers: Mapping[str, str]) -> Target:
         """What a request is for, by ``:method`` and ``:path``; raises :class:`ApiError` where there is nothing."""

@@ -31,9 +31,8 @@ class InputImage(parts.InputImage):
     @classmethod
     def _not_a_file(cls, value: Any) -> Any:
         if isinstance(value, dict) and value.get("file_id") is not None:
-            raise fault(
-                "Files are not stored; send the image in 'image_url'.", member="file_id", code="unsupported_parameter"
-            )
+            message = "'{path}' is not supported: files are not stored; send the image in 'image_url'."
+            raise fault(message, member="file_id", code="unsupported_parameter")
         return value
 
 
@@ -45,7 +44,8 @@ class FunctionTool(tools.FunctionTool):
     @model_validator(mode="after")
     def _loaded_at_once(self) -> FunctionTool:
         if self.defer_loading:
-            raise fault("Tools cannot be loaded later.", member="defer_loading", code="unsupported_parameter")
+            message = "'{path}' is not supported: tools cannot be loaded later."
+            raise fault(message, member="defer_loading", code="unsupported_parameter")
         return self
 
 
@@ -68,7 +68,7 @@ NodeRequest = ResponsesRequest[Item, Tool, ToolChoice]
 
 TYPE_WORDS: TypeWords = {
     "item": {
-        "item_reference": "Nothing is stored, so items cannot be referred to; "
-        "send them whole in 'input' (store: false).",
+        "item_reference": "'{path}' refers to a stored item, and nothing is stored on this node; "
+        "send items whole in 'input' (store: false).",
     },
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cache
-from http import HTTPStatus
 
 from sidecar.responses.errors import CODES
 from sidecar.responses.json_text import Json
@@ -69,15 +68,6 @@ _ALWAYS = (
 )
 # What befalls another path or method only.
 _ELSEWHERE = ("not_found", "method_not_allowed")
-# Statuses of one code that differ from the table's.
-_OVERRIDDEN = {
-    str(HTTPStatus.BAD_GATEWAY.value): _json(
-        "`infer_backend_unavailable`: The answer does not fit the format that the request demands.", ref("Error")
-    ),
-    str(HTTPStatus.GATEWAY_TIMEOUT.value): _json(
-        "`infer_backend_unavailable`: The model runtime did not answer in time.", ref("Error")
-    ),
-}
 
 
 def _create_response(surface: Surface) -> Json:
@@ -94,7 +84,6 @@ def _create_response(surface: Surface) -> Json:
                 },
             },
             **_errors(code for code in surface.codes if code not in _ELSEWHERE),
-            **_OVERRIDDEN,
         },
     }
 

@@ -45,12 +45,16 @@ def test_its_items_are_read_and_its_defaults_hold() -> None:
         (
             {"include": ["file_search_call.results", "reasoning.encrypted_content"]},
             "include[1]",
-            "reasoning.encrypted_content? Not with toys.",
+            "reasoning.encrypted_content in include[1]? Not with toys.",
         ),
         ({"reasoning": {"effort": "high"}}, "reasoning.effort", "Think less."),
         ({"penalty": False}, "penalty", "penalty? Not with toys."),
         ({"input": [{"type": "function_call"}]}, "input[0]", "Toys call nobody."),
-        ({"input": [{"type": "reasoning"}]}, "input[0]", "Items of type 'reasoning' are not supported."),
+        (
+            {"input": [{"type": "reasoning"}]},
+            "input[0]",
+            "'input[0]' is an item of type 'reasoning', which is not supported.",
+        ),
         (
             {"input": [{"role": "user", "content": [{"type": "input_image"}]}]},
             "input[0].content[0]",

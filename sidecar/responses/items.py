@@ -10,7 +10,7 @@ from typing import Annotated, Any, Generic, Literal
 from pydantic import Discriminator, FailFast, Field, Tag
 from typing_extensions import TypeVar
 
-from sidecar.responses.parts import AssistantPartT, InputPartT, ReasoningText
+from sidecar.responses.parts import AssistantPartT, InputPartT, ReasoningText, ToolOutputPartT
 from sidecar.responses.request_model import RequestModel, fault, text_as_parts, type_tag
 
 MAX_ITEMS = 16_384
@@ -42,12 +42,12 @@ class FunctionCall(RequestModel):
     arguments: str
 
 
-class FunctionCallOutput(RequestModel, Generic[InputPartT]):
+class FunctionCallOutput(RequestModel, Generic[ToolOutputPartT]):
     """What a called function returned."""
 
     type: Literal["function_call_output"]
     call_id: Annotated[str, Field(min_length=1)]
-    output: Annotated[list[InputPartT], FailFast(), text_as_parts("input_text")]
+    output: Annotated[list[ToolOutputPartT], FailFast(), text_as_parts("input_text")]
 
 
 class ReasoningItem(RequestModel):

@@ -66,8 +66,17 @@ AssistantPart = Annotated[
     Annotated[OutputText, Tag("<output_text>")] | Annotated[Refusal, Tag("<refusal>")], Discriminator(part_type)
 ]
 
+ToolOutputPart = Annotated[
+    Annotated[InputText, Tag("<input_text>")]
+    | Annotated[InputImage, Tag("<input_image>")]
+    | Annotated[OutputText, Tag("<output_text>")],
+    Discriminator(part_type),
+]
+"""A part of what a function returned; clients that pass on another model's answer send its text as it came."""
+
 InputPartT = TypeVar("InputPartT", default=InputPart)
 AssistantPartT = TypeVar("AssistantPartT", default=AssistantPart)
+ToolOutputPartT = TypeVar("ToolOutputPartT", default=ToolOutputPart)
 
 PART_TYPES = ("input_text", "input_image", "output_text", "refusal")
 """The types of the parts above; each belongs into some messages and not into others."""

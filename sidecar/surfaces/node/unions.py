@@ -15,7 +15,7 @@ from sidecar.responses.items import (
     ReasoningItem,
     item_type,
 )
-from sidecar.responses.parts import AssistantPart, InputText, part_type
+from sidecar.responses.parts import AssistantPart, InputText, OutputText, part_type
 from sidecar.responses.request import ResponsesRequest
 from sidecar.responses.request_model import fault
 from sidecar.responses.tools import ToolChoice, tool_type
@@ -53,11 +53,18 @@ InputPart = Annotated[
     Annotated[InputText, Tag("<input_text>")] | Annotated[InputImage, Tag("<input_image>")], Discriminator(part_type)
 ]
 
+ToolOutputPart = Annotated[
+    Annotated[InputText, Tag("<input_text>")]
+    | Annotated[InputImage, Tag("<input_image>")]
+    | Annotated[OutputText, Tag("<output_text>")],
+    Discriminator(part_type),
+]
+
 Item = Annotated[
     Annotated[InputMessage[InputPart], Tag("<message>")]
     | Annotated[AssistantMessage[AssistantPart], Tag("<assistant message>")]
     | Annotated[FunctionCall, Tag("<function_call>")]
-    | Annotated[FunctionCallOutput[InputPart], Tag("<function_call_output>")]
+    | Annotated[FunctionCallOutput[ToolOutputPart], Tag("<function_call_output>")]
     | Annotated[ReasoningItem, Tag("<reasoning>")],
     Discriminator(item_type),
 ]

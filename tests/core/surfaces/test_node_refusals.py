@@ -69,6 +69,12 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "input[1].output[0]",
         "'input_file'",
     ),
+    "refusal in an output": (
+        {"input": [CALL, OUTPUT | {"output": [{"type": "refusal", "refusal": "no"}]}]},
+        INVALID,
+        "input[1].output[0].type",
+        "'input_text', 'input_image', 'output_text'",
+    ),
     "item reference": (
         {"input": [USER, {"type": "item_reference", "id": "msg_1"}]},
         UNSUPPORTED,

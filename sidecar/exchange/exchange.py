@@ -169,7 +169,7 @@ class Exchange:
         self._usage.input_tokens = len(plan.generation.prompt_ids)
         self._decoder = plan.contract.decoder(plan.generation, plan.model.renderer)
         self._upstream = UpstreamReader(self._decoder)
-        self._writer = EventWriter(plan.ids, plan.response)
+        self._writer = EventWriter(plan.ids, plan.response, mirror_reasoning=plan.mirror_reasoning)
         self._answer = Answer(
             self._writer,
             StopStrings(plan.generation.stop),

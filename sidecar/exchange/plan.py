@@ -44,6 +44,7 @@ class Plan:
     parser: Parser
     parallel_calls: bool
     text_schema: Schema | None
+    mirror_reasoning: bool
     ids: ResponseIds
     response: Json
 
@@ -97,6 +98,7 @@ def make_plan(surface: Surface, catalog: ModelCatalog, event: RequestComplete, e
         parser=_parser(model, guidance, prompt.text),
         parallel_calls=request.parallel_tool_calls,
         text_schema=guidance.text_schema,
+        mirror_reasoning=surface.mirrors_reasoning(request),
         ids=ids,
         response=surface.new_response(request, ids.response, int(event.unix_time)),
     )

@@ -23,16 +23,18 @@ class EventWriter:
     """Writes one response's events in order, numbers them and keeps the finished items.
 
     Items are strictly one after another. ``response`` holds the members of the response object that do not change while
-    it runs; the writer adds ``status``, ``output`` and ``usage``.
+    it runs; the writer adds ``status``, ``output`` and ``usage``. ``mirror_reasoning`` shows reasoning as its own
+    summary too.
     """
 
-    def __init__(self, ids: ResponseIds, response: Json) -> None:
+    def __init__(self, ids: ResponseIds, response: Json, *, mirror_reasoning: bool = False) -> None:
         self._ids = ids
         self._response = response
+        self._mirror_reasoning = mirror_reasoning
         self._sequence_number = 0
         self._output: list[Json] = []
         self._open: OpenItem | None = None
-        self._delta_head = ""
+        self._delta_heads: list[str] = []
 
     @property
     def output(self) -> list[Json]:
@@ -54,7 +56,9 @@ class EventWriter:
     def open_reasoning(self) -> bytes:
         """A reasoning item begins."""
         index = len(self._output)
-        return self._open_item(OpenReasoning(self._ids.item("reasoning", index), index))
+        return self._open_item(
+            OpenReasoning(self._ids.item("reasoning", index), index, mirrored=self._mirror_reasoning)
+        )
 
     def open_call(self, name: str) -> bytes:
         """A call of the function ``name`` begins."""
@@ -66,9 +70,12 @@ class EventWriter:
         item = self._open
         assert item is not None, "a delta needs an open item"
         item.pieces.append(text)
-        number = self._sequence_number
-        self._sequence_number = number + 1
-        return f'{self._delta_head}{json_string(text)},"sequence_number":{number}}}\n\n'.encode()
+        encoded = json_string(text)
+        events = ""
+        for head in self._delta_heads:
+            events += f'{head}{encoded},"sequence_number":{self._sequence_number}}}\n\n'
+            self._sequence_number += 1
+        return events.encode()
 
     def close(self, status: ItemStatus) -> bytes:
         """The open item ends."""
@@ -97,7 +104,7 @@ class EventWriter:
     def _open_item(self, item: OpenItem) -> bytes:
         assert self._open is None, "items come one after another"
         self._open = item
-        self._delta_head = _delta_head(item)
+        self._delta_heads = [_delta_head(*event) for event in item.deltas()]
         added = {"output_index": item.output_index, "item": item.snapshot("in_progress", "")}
         return self._events([("response.output_item.added", added), *item.opening()])
 
@@ -110,7 +117,7 @@ class EventWriter:
         return b"".join(written)
 
 
-def _delta_head(item: OpenItem) -> str:
+def _delta_head(type_: str, members: Json) -> str:
     """All of a delta event that stays the same, up to the delta itself: written once per item, not once per token."""
-    members = json.dumps({"type": item.delta_type, **item.place, **item.delta_extra}, separators=(",", ":"))
-    return f'event: {item.delta_type}\ndata: {members[:-1]},"delta":'
+    same = json.dumps({"type": type_, **members}, separators=(",", ":"))
+    return f'event: {type_}\ndata: {same[:-1]},"delta":'

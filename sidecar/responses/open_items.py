@@ -4,7 +4,9 @@ Source: OpenAI's streaming reference; the order within an item is fixed:
 
 * message: ``output_item.added``, ``content_part.added``, ``output_text.delta``…, ``output_text.done``,
   ``content_part.done``, ``output_item.done``
-* reasoning: the same with ``reasoning_text``
+* reasoning: the same with ``reasoning_text``; mirrored, its text is also that of a summary, whose
+  ``reasoning_summary_part.added``, ``reasoning_summary_text.delta``…, ``reasoning_summary_text.done`` and
+  ``reasoning_summary_part.done`` each follow their counterpart
 * function call: ``output_item.added``, ``function_call_arguments.delta``…, ``function_call_arguments.done``,
   ``output_item.done``
 
@@ -41,6 +43,10 @@ class OpenItem(ABC):
     def place(self) -> Json:
         """Where the item's deltas belong."""
         return {"item_id": self.id, "output_index": self.output_index}
+
+    def deltas(self) -> list[UnnumberedEvent]:
+        """The events that tell more of the text, all of them but the text: one, or one for each place it grows in."""
+        return [(self.delta_type, {**self.place, **self.delta_extra})]
 
     @abstractmethod
     def snapshot(self, status: ItemStatus, text: str) -> Json:
@@ -93,18 +99,55 @@ class OpenMessage(_WithPart):
 
 
 class OpenReasoning(_WithPart):
-    """The model's reasoning, shown as it is."""
+    """The model's reasoning, shown as it is; ``mirrored``, as its own summary too, for clients that show only that."""
 
     delta_type = "response.reasoning_text.delta"
 
+    def __init__(self, item_id: str, output_index: int, *, mirrored: bool = False) -> None:
+        super().__init__(item_id, output_index)
+        self._mirrored = mirrored
+
+    def deltas(self) -> list[UnnumberedEvent]:
+        """The reasoning's, then the summary's."""
+        return [*super().deltas(), *self._summary(("response.reasoning_summary_text.delta", {}))]
+
+    def opening(self) -> list[UnnumberedEvent]:
+        """The part, then the summary's."""
+        return [*super().opening(), *self._summary(("response.reasoning_summary_part.added", {"part": _summary("")}))]
+
+    def closing(self, text: str) -> list[UnnumberedEvent]:
+        """The part's end, then the summary's."""
+        return [
+            *super().closing(text),
+            *self._summary(
+                ("response.reasoning_summary_text.done", {"text": text}),
+                ("response.reasoning_summary_part.done", {"part": _summary(text)}),
+            ),
+        ]
+
     def snapshot(self, status: ItemStatus, text: str) -> Json:
-        """The reasoning item, without a summary; ``encrypted_content`` is left out, some clients reject null there."""
-        content = [] if status == "in_progress" else [self.part(text)]
-        return {"type": "reasoning", "id": self.id, "status": status, "summary": [], "content": content}
+        """The reasoning item; ``encrypted_content`` is left out, some clients reject null there."""
+        whole = status != "in_progress"
+        return {
+            "type": "reasoning",
+            "id": self.id,
+            "status": status,
+            "summary": [_summary(text)] if whole and self._mirrored else [],
+            "content": [self.part(text)] if whole else [],
+        }
 
     def part(self, text: str) -> Json:
         """A ``reasoning_text`` part."""
         return {"type": "reasoning_text", "text": text}
+
+    def _summary(self, *events: UnnumberedEvent) -> list[UnnumberedEvent]:
+        """``events`` of the summary, if there is one."""
+        place = {"item_id": self.id, "output_index": self.output_index, "summary_index": 0}
+        return [(type_, {**place, **members}) for type_, members in events if self._mirrored]
+
+
+def _summary(text: str) -> Json:
+    return {"type": "summary_text", "text": text}
 
 
 class OpenCall(OpenItem):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
@@ -52,8 +52,9 @@ class Surface:
     ``codes`` are the codes it can have. ``schemas`` are the JSON Schemas of what this surface's answers have of their
     own, by name: ``Response``, and any that replaces a general one. ``title`` and ``description`` head its documents.
 
-    ``failed_event`` sends ``response.failed`` before the ``error`` event of a stream that fails, for clients that read
-    only that.
+    Settings: ``failed_event`` sends ``response.failed`` before the ``error`` event of a stream that fails, for clients
+    that read only that. ``reasoning_summary`` ``mirror`` shows reasoning as its own summary too, where a request asks
+    for one.
     """
 
     title: str
@@ -70,6 +71,7 @@ class Surface:
     checks: tuple[Check, ...] = ()
     error_members: Callable[[ApiError, str], Json] = openai_error
     failed_event: bool = True
+    reasoning_summary: Literal["off", "mirror"] = "off"
 
     def target(self, headers: Mapping[str, str]) -> Target:
         """What a request is for, by ``:method`` and ``:path``; raises :class:`ApiError` where there is nothing."""
@@ -98,6 +100,11 @@ class Surface:
         for check in self.checks:
             check(request)
         return request
+
+    def mirrors_reasoning(self, request: ResponsesRequest) -> bool:
+        """Whether the response shows its reasoning as a summary too."""
+        asked = request.reasoning.summary or request.reasoning.generate_summary
+        return self.reasoning_summary == "mirror" and asked is not None
 
     def error_reply(self, error: ApiError, request_id: str) -> Reply:
         """The plain HTTP error of this surface."""

@@ -9,6 +9,7 @@ from sidecar.surfaces.parameters import Accepted, EachOf, Ignored, Only, Paramet
 
 _NOT_STORED = "Nothing is stored on this node; send the whole conversation as 'input' each turn (store: false)."
 _INCLUDES = tuple(name for name in get_args(Include) if name != "message.output_text.logprobs")
+_SUMMARY = "Any value asks for the reasoning as `summary_text` too; without effect unless the node is set to do so."
 
 PARAMETERS = (
     Parameter("model", Accepted(), "The name or alias of a model that the node serves."),
@@ -53,8 +54,8 @@ PARAMETERS = (
         Accepted(),
         "`low` and above turn the reasoning phase on; unset, `none` and `minimal` leave it off.",
     ),
-    Parameter("reasoning.summary", Ignored()),
-    Parameter("reasoning.generate_summary", Ignored()),
+    Parameter("reasoning.summary", Accepted(), _SUMMARY),
+    Parameter("reasoning.generate_summary", Accepted(), _SUMMARY),
     Parameter("reasoning.context", Ignored()),
     Parameter("reasoning.mode", Ignored()),
     Parameter("temperature", Accepted(), "Unset, it is 1."),

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from sidecar.responses.errors import CODES, ErrorKind
-from sidecar.surfaces import SURFACES
+from pydantic import BaseModel
+
+from sidecar.responses.errors import CODES, ApiError, ErrorKind
+from sidecar.surfaces import SURFACES, Surface
+from sidecar.surfaces.endpoints import Operation
 from sidecar.surfaces.openapi import document
+from sidecar.surfaces.parameters import Parameter, find_default, json_value
 
 _ERRORS_HEAD = """\
 # Errors
@@ -22,9 +28,20 @@ quotes no more of the request than a short name: a key, a type, an id.
 ```
 
 A stream that fails after its first token ends with one `error` event that holds the same members, at its top level and
-under `error`. Every response has an `x-request-id`.
+under `error`. Just before it, `response.failed` tells the same in the response object, whose `error.code` is one of
+OpenAI's own: that of the column "Failed". Every response has an `x-request-id`.
 
 `Retry-After` is in seconds. `x-should-retry: false` tells SDKs not to try again although the status would make them.
+
+"""
+
+_PARAMETERS_HEAD = """\
+# Parameters
+
+<!-- Made from the tables in sidecar/surfaces by `responses-sidecar docs`. -->
+
+`null` is the same as leaving a parameter out. A parameter that is not in the table is refused with code
+`unsupported_parameter`, and so is a value that its row does not let through.
 
 """
 
@@ -33,6 +50,7 @@ def generated_docs() -> dict[str, str]:
     """The text of each document, by its file's name."""
     return {
         "errors.md": _errors_page(),
+        "parameters.md": parameters_page(SURFACES),
         "openapi.json": json.dumps(document(SURFACES["node"]), indent=2, ensure_ascii=False) + "\n",
     }
 
@@ -44,12 +62,38 @@ def write_docs(directory: Path) -> None:
 
 
 def _errors_page() -> str:
-    head = "| Code | Status | Type | Headers | When | What to do |\n|---|---|---|---|---|---|\n"
+    head = "| Code | Status | Type | Failed | Headers | When | What to do |\n|---|---|---|---|---|---|---|\n"
     return _ERRORS_HEAD + head + "".join(_row(code, kind) for code, kind in CODES.items())
 
 
 def _row(code: str, kind: ErrorKind) -> str:
     advice = [] if kind.retry_after is None else [f"`Retry-After: {kind.retry_after}`"]
     advice += [] if kind.should_retry else ["`x-should-retry: false`"]
-    cells = (f"`{code}`", str(kind.status), f"`{kind.type}`", ", ".join(advice), kind.meaning, kind.remedy)
+    failed = f"`{ApiError(code, '').failed_code}`"
+    cells = (f"`{code}`", str(kind.status), f"`{kind.type}`", failed, ", ".join(advice), kind.meaning, kind.remedy)
     return f"| {' | '.join(cells)} |\n"
+
+
+def parameters_page(surfaces: Mapping[str, Surface]) -> str:
+    """The tables of all ``surfaces``."""
+    return _PARAMETERS_HEAD + "\n".join(_parameters_section(surface) for surface in surfaces.values())
+
+
+def _parameters_section(surface: Surface) -> str:
+    (create,) = [endpoint for endpoint in surface.endpoints if endpoint.operation is Operation.CREATE_RESPONSE]
+    head = (
+        f"## `{create.method} {create.path}`\n\n| Parameter | Treatment | Default | Description |\n|---|---|---|---|\n"
+    )
+    return head + "".join(_parameter_row(row, surface) for row in surface.parameters)
+
+
+def _parameter_row(row: Parameter, surface: Surface) -> str:
+    field = surface.request_model.model_fields.get(row.name)
+    default = "required" if field and field.is_required() else _shown(find_default(surface.request_model, row.name))
+    return f"| `{row.name}` | {row.treatment.label} | {default} | {row.description} |\n"
+
+
+def _shown(default: Any) -> str:
+    # The members of settings objects have rows of their own.
+    nothing = default in (None, [], {}) or isinstance(default, BaseModel)
+    return "" if nothing else f"`{json_value(default)}`"

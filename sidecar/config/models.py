@@ -86,9 +86,14 @@ class ImageLimits(_Section):
 
 
 class SurfaceSettings(_Section):
-    """One surface. ``failed_event`` sends ``response.failed`` before the ``error`` event of a stream that fails."""
+    """One surface.
 
-    failed_event: bool = False
+    ``failed_event`` sends ``response.failed`` before the ``error`` event of a stream that fails. ``reasoning_summary``
+    ``mirror`` shows reasoning as its own summary too, where a request asks for one: several clients show only that.
+    """
+
+    failed_event: bool = True
+    reasoning_summary: Literal["off", "mirror"] = "off"
 
 
 class SurfacesSettings(_Section):

@@ -19,7 +19,8 @@ from sidecar.generation.segments import (
 from sidecar.generation.stops import StopStrings
 from sidecar.responses.errors import ApiError
 from sidecar.responses.events import EventWriter
-from sidecar.responses.open_items import ItemStatus, Json
+from sidecar.responses.json_text import Json
+from sidecar.responses.open_items import ItemStatus
 from sidecar.responses.usage import Usage
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from http import HTTPStatus
 from math import inf
 from typing import Any
 
@@ -40,8 +39,8 @@ from sidecar.exchange.resources import answer_at_once
 from sidecar.generation.stops import StopStrings
 from sidecar.guidance.schemas import fits
 from sidecar.responses.errors import ApiError
-from sidecar.responses.events import EventWriter, json_bytes
-from sidecar.responses.open_items import Json
+from sidecar.responses.events import EventWriter
+from sidecar.responses.json_text import Json, json_bytes
 from sidecar.surfaces.endpoints import Operation
 from sidecar.surfaces.surface import Surface
 
@@ -83,7 +82,8 @@ class Phase(ABC):
         """The exchange ends with ``error``, as a plain HTTP error: nothing has been sent yet."""
         if isinstance(error, BackendError):
             self._context.report.backend_error = error
-        return self._end(error.code, [error.reply()])
+        report = self._context.report
+        return self._end(error.code, [self._context.surface.error_reply(error, report.request_id)])
 
     def _take_any(self, event: Event) -> Step:
         """What the events lead to that can come at any time."""
@@ -187,7 +187,7 @@ class _Generation:
     def __init__(self, plan: Plan, reader: Reader, report: Report) -> None:
         self.plan = plan
         self.reader = reader
-        self.writer = EventWriter(plan.ids, plan.response)
+        self.writer = EventWriter(plan.ids, plan.response, mirror_reasoning=plan.mirror_reasoning)
         self.answer = Answer(
             reader,
             self.writer,
@@ -262,7 +262,7 @@ class _Generating(Phase):
         self._context.report.broke_schema = True
         if not plan.stream:
             message = "The model's answer does not fit the requested format."
-            raise ApiError("infer_backend_unavailable", message, status_override=HTTPStatus.BAD_GATEWAY)
+            raise ApiError("infer_backend_unavailable", message, retry=False)
 
     def _final_response(self, finish_reason: FinishReason) -> Json:
         context, plan = self._context, self._generation.plan
@@ -379,10 +379,11 @@ class Answering(_Generating):
         writer.next_number = self._next_number
         events = b""
         if context.surface.failed_event:
-            failed = {"status": "failed", "error": {"code": error.code, "message": error.message}}
-            told = {"output": writer.output, "usage": context.report.usage.to_json()}
+            failed = {"status": "failed", "error": {"code": error.failed_code, "message": error.message}}
+            told = {"output": writer.cut_output(), "usage": context.report.usage.to_json()}
             events = writer.finish({**generation.plan.response, **failed, **told})
-        return self._end(error.code, [SendBody(events + writer.error(error)), Finish()])
+        members = context.surface.error_members(error, context.report.request_id)
+        return self._end(error.code, [SendBody(events + writer.error(error, members)), Finish()])
 
     def _tick(self, at: float) -> Step:
         if at >= self._silent_at:

@@ -6,7 +6,7 @@ Source: OpenAI's Models API, as far as SDKs read it.
 from __future__ import annotations
 
 from sidecar.exchange.catalog import Catalog
-from sidecar.responses.open_items import Json
+from sidecar.responses.json_text import Json
 from sidecar.responses.reply import Reply
 from sidecar.surfaces.endpoints import Operation, Target
 from sidecar.surfaces.openapi import document

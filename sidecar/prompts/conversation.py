@@ -18,7 +18,7 @@ from sidecar.prompts.template import Turn
 from sidecar.prompts.tool_text import describe_tools, without_tool_turns
 from sidecar.responses.errors import ApiError
 from sidecar.responses.items import AssistantMessage, FunctionCall, FunctionCallOutput, InputMessage, ReasoningItem
-from sidecar.responses.parts import InputImage, InputPart, OutputText
+from sidecar.responses.parts import InputImage, OutputText, ToolOutputPart
 from sidecar.responses.request import ResponsesRequest
 
 LateSystem = Literal["user", "leading"]
@@ -162,7 +162,7 @@ class _ItemReader:
             raise ApiError("invalid_request", message, f"input[{index}].content")
         return {"role": "system", "content": _only_text(content)}
 
-    def _content(self, parts: Sequence[InputPart], path: str) -> list[dict[str, Any]]:
+    def _content(self, parts: Sequence[ToolOutputPart], path: str) -> list[dict[str, Any]]:
         """Parts for a template. Neighbouring texts are joined by a line break: templates put nothing between them."""
         content: list[dict[str, Any]] = []
         for index, part in enumerate(parts):

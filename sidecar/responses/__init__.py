@@ -1,1 +1,1 @@
-"""The Responses wire: requests, items, the response object, events, errors and ids. Imports nothing else of ours."""
+"""The Responses protocol, for every surface: requests, items, events, errors and ids. Imports nothing else of ours."""

@@ -1,10 +1,11 @@
 """Errors as the Responses API tells them: one table maps each code to its HTTP status, type and retry advice.
 
-Source: the node surface's error list; the shape of ``error`` is OpenAI's, all four members always present.
+The shape of ``error`` is OpenAI's, all four members always present; a surface may add members of its own.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from sidecar.responses.reply import Reply
 
 
 class ErrorKind(NamedTuple):
-    """What a code means on the wire, and in words.
+    """What a code means in HTTP, and in words.
 
     ``status`` is the HTTP status, ``type`` OpenAI's error type. ``meaning`` says when the code happens, ``remedy`` what
     a client can do. ``retry_after`` is the ``Retry-After`` value in seconds where waiting helps (``None`` where the
@@ -32,6 +33,9 @@ INVALID = "invalid_request_error"
 LIMIT = "rate_limit_error"
 PERMISSION = "permission_error"
 SERVER = "server_error"
+
+FAILED_CODES = {INVALID: "invalid_prompt", LIMIT: "rate_limit_exceeded"}
+"""OpenAI's codes for a response that failed, by the type of the error; ``server_error`` for all others."""
 
 CODES: dict[str, ErrorKind] = {
     "invalid_request": ErrorKind(
@@ -73,7 +77,7 @@ CODES: dict[str, ErrorKind] = {
     "egress_denied": ErrorKind(
         403,
         PERMISSION,
-        "The node may not fetch an image from the given URL.",
+        "An image may not be fetched from the given URL.",
         "Send the image as a `data:` URL.",
     ),
     "not_found": ErrorKind(
@@ -85,7 +89,7 @@ CODES: dict[str, ErrorKind] = {
     "model_not_available": ErrorKind(
         404,
         INVALID,
-        "The model is not served on this node.",
+        "The model is not served here.",
         "Use one of the models that `GET models` lists.",
     ),
     "method_not_allowed": ErrorKind(
@@ -97,7 +101,7 @@ CODES: dict[str, ErrorKind] = {
     "payload_too_large": ErrorKind(
         413,
         INVALID,
-        "The request body, or an image, is larger than the node or the model accepts.",
+        "The request body, or an image, is larger than the server or the model accepts.",
         "Send less; the message gives the limit in bytes.",
     ),
     "unsupported_media_type": ErrorKind(
@@ -130,15 +134,16 @@ CODES: dict[str, ErrorKind] = {
     "internal": ErrorKind(
         500,
         SERVER,
-        "Something failed inside the node.",
+        "Something failed inside the server.",
         "Try again; if it stays, report the request id in the message.",
     ),
     "infer_backend_unavailable": ErrorKind(
         503,
         SERVER,
-        "The model runtime is starting, cannot be reached or failed. With status 504 it did not answer in time, "
-        "with 502 its answer does not fit the format that the request demands.",
-        "Try again after `Retry-After`.",
+        "The model runtime is starting, cannot be reached, failed or did not answer in time; or its answer does not "
+        "fit the format, or lacks the call, that the request demands.",
+        "Try again after `Retry-After`. With `x-should-retry: false` instead, the same request would only be answered "
+        "as badly again.",
         retry_after=5,
     ),
     "capacity_unavailable": ErrorKind(
@@ -163,16 +168,16 @@ class ApiError(Exception):
     """A request that cannot be served, or an answer that cannot be finished, in the words shown to the client.
 
     ``code`` is a key of :data:`CODES`; ``message`` is one short sentence that quotes no more of the payload than a
-    name; ``param`` is a path such as ``input[0].content[1]``. ``status`` and ``retry_after`` (seconds) replace the
-    table's where one occurrence differs, as a timeout (504) of the same code does. ``allow`` is the method that is
-    allowed, with 405.
+    name; ``param`` is a path such as ``input[0].content[1]``. ``retry_after`` (seconds) replaces the table's where one
+    occurrence differs; ``retry`` false says that the same request would only fail again. ``allow`` are the methods that
+    are allowed, with 405.
     """
 
     code: str
     message: str
     param: str | None = None
-    status_override: int | None = None
-    retry_after_override: int | None = None
+    retry_after: int | None = None
+    retry: bool = True
     allow: str | None = None
 
     @property
@@ -183,22 +188,31 @@ class ApiError(Exception):
     @property
     def status(self) -> int:
         """The HTTP status, 400–599."""
-        return self.status_override or self.kind.status
+        return self.kind.status
+
+    @property
+    def failed_code(self) -> str:
+        """The code of ``response.failed``: one of those that OpenAI's response object has."""
+        return FAILED_CODES.get(self.kind.type, "server_error")
 
     def fields(self) -> dict[str, str | None]:
         """The four members of OpenAI's ``error`` object, in OpenAI's order."""
         return {"message": self.message, "type": self.kind.type, "param": self.param, "code": self.code}
 
-    def reply(self) -> Reply:
-        """The plain HTTP error, with headers that advise the client whether and when to try again."""
-        return Reply.json({"error": self.fields()}, self.status, self._advice(), self.code)
+    def reply(self, members: Mapping[str, object] | None = None) -> Reply:
+        """The plain HTTP error, with headers that advise the client whether and when to try again.
+
+        ``members`` are those of ``error`` where they are more than OpenAI's four.
+        """
+        return Reply.json({"error": members or self.fields()}, self.status, self._advice(), self.code)
 
     def _advice(self) -> dict[str, str]:
         headers = {}
-        retry_after = self.kind.retry_after if self.retry_after_override is None else self.retry_after_override
-        if retry_after is not None:
+        retry = self.retry and self.kind.should_retry
+        retry_after = self.kind.retry_after if self.retry_after is None else self.retry_after
+        if retry and retry_after is not None:
             headers["retry-after"] = str(retry_after)
-        if not self.kind.should_retry:
+        if not retry:
             headers["x-should-retry"] = "false"
         if self.allow is not None:
             headers["allow"] = self.allow

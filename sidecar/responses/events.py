@@ -15,47 +15,36 @@ import json
 
 from sidecar.responses.errors import ApiError
 from sidecar.responses.ids import ResponseIds
-from sidecar.responses.open_items import ItemStatus, Json, NamedEvent, OpenCall, OpenItem, OpenMessage, OpenReasoning
-
-_encode_string = json.encoder.c_encode_basestring or json.encoder.py_encode_basestring  # type: ignore[attr-defined]
-
-
-def json_string(text: str) -> str:
-    """``text`` as a JSON string, non-ASCII characters as they are, safe in a ``data:`` line."""
-    return _keep_on_one_line(_encode_string(text))
-
-
-def json_bytes(value: Json) -> bytes:
-    """``value`` as compact JSON in UTF-8, safe in a ``data:`` line."""
-    return _keep_on_one_line(json.dumps(value, ensure_ascii=False, separators=(",", ":"))).encode()
-
-
-def _keep_on_one_line(encoded: str) -> str:
-    """Escape the characters of a JSON text at which many SSE readers split lines, although they should not."""
-    if encoded.isascii():
-        return encoded
-    return encoded.replace("\x85", "\\u0085").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+from sidecar.responses.json_text import Json, json_bytes, json_string
+from sidecar.responses.open_items import ItemStatus, OpenCall, OpenItem, OpenMessage, OpenReasoning, UnnumberedEvent
 
 
 class EventWriter:
     """Writes one response's events in order, numbers them and keeps the finished items.
 
     Items are strictly one after another. ``response`` holds the members of the response object that do not change while
-    it runs; the writer adds ``status``, ``output`` and ``usage``. ``next_number`` is the number of the next event.
+    it runs; the writer adds ``status``, ``output`` and ``usage``. ``mirror_reasoning`` shows reasoning as its own
+    summary too. ``next_number`` is the number of the next event.
     """
 
-    def __init__(self, ids: ResponseIds, response: Json) -> None:
+    def __init__(self, ids: ResponseIds, response: Json, *, mirror_reasoning: bool = False) -> None:
         self._ids = ids
         self._response = response
+        self._mirror_reasoning = mirror_reasoning
         self.next_number = 0
         self._output: list[Json] = []
         self._open: OpenItem | None = None
-        self._delta_head = ""
+        self._delta_heads: list[str] = []
 
     @property
     def output(self) -> list[Json]:
         """The items finished so far, in the order of their ``output_index``."""
         return self._output
+
+    def cut_output(self) -> list[Json]:
+        """The same where the stream ends here: an item that is open is ``incomplete``."""
+        item = self._open
+        return self._output if item is None else [*self._output, item.snapshot("incomplete", "".join(item.pieces))]
 
     def start(self) -> bytes:
         """``response.created`` and ``response.in_progress``."""
@@ -72,7 +61,9 @@ class EventWriter:
     def open_reasoning(self) -> bytes:
         """A reasoning item begins."""
         index = len(self._output)
-        return self._open_item(OpenReasoning(self._ids.item("reasoning", index), index))
+        return self._open_item(
+            OpenReasoning(self._ids.item("reasoning", index), index, mirrored=self._mirror_reasoning)
+        )
 
     def open_call(self, name: str) -> bytes:
         """A call of the function ``name`` begins."""
@@ -84,9 +75,12 @@ class EventWriter:
         item = self._open
         assert item is not None, "a delta needs an open item"
         item.pieces.append(text)
-        number = self.next_number
-        self.next_number = number + 1
-        return f'{self._delta_head}{json_string(text)},"sequence_number":{number}}}\n\n'.encode()
+        encoded, number, events = json_string(text), self.next_number, ""
+        for head in self._delta_heads:
+            events += f'{head}{encoded},"sequence_number":{number}}}\n\n'
+            number += 1
+        self.next_number = number
+        return events.encode()
 
     def close(self, status: ItemStatus) -> bytes:
         """The open item ends."""
@@ -103,22 +97,23 @@ class EventWriter:
         """The event of a response that has ended; its name follows ``response["status"]``."""
         return self._events([(f"response.{response['status']}", {"response": response})])
 
-    def error(self, error: ApiError) -> bytes:
+    def error(self, error: ApiError, members: Json | None = None) -> bytes:
         """The terminal ``error`` event, flat as OpenAI documents it and nested as OpenAI sends it, at once.
 
-        Clients read one or the other; no client takes either form for a success.
+        Clients read one or the other; no client takes either form for a success. ``members`` are the nested object's
+        where they are more than OpenAI's four.
         """
         flat = {"code": error.code, "message": error.message, "param": error.param}
-        return self._events([("error", {**flat, "error": error.fields()})])
+        return self._events([("error", {**flat, "error": members or error.fields()})])
 
     def _open_item(self, item: OpenItem) -> bytes:
         assert self._open is None, "items come one after another"
         self._open = item
-        self._delta_head = _delta_head(item)
+        self._delta_heads = [_delta_head(*event) for event in item.deltas()]
         added = {"output_index": item.output_index, "item": item.snapshot("in_progress", "")}
         return self._events([("response.output_item.added", added), *item.opening()])
 
-    def _events(self, events: list[NamedEvent]) -> bytes:
+    def _events(self, events: list[UnnumberedEvent]) -> bytes:
         written = []
         for type_, members in events:
             data = {"type": type_, "sequence_number": self.next_number, **members}
@@ -127,7 +122,7 @@ class EventWriter:
         return b"".join(written)
 
 
-def _delta_head(item: OpenItem) -> str:
+def _delta_head(type_: str, members: Json) -> str:
     """All of a delta event that stays the same, up to the delta itself: written once per item, not once per token."""
-    members = json.dumps({"type": item.delta_type, **item.place, **item.delta_extra}, separators=(",", ":"))
-    return f'event: {item.delta_type}\ndata: {members[:-1]},"delta":'
+    same = json.dumps({"type": type_, **members}, separators=(",", ":"))
+    return f'event: {type_}\ndata: {same[:-1]},"delta":'

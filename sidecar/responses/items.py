@@ -1,32 +1,36 @@
-"""Input items: the conversation as a client sends it, turn by turn."""
+"""Input items: the conversation as a client sends it, turn by turn.
+
+The union is of all items that have a model here. A surface takes a union of its own, of these or of stricter ones.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal
 
-from pydantic import BeforeValidator, Discriminator, FailFast, Field, Tag
+from pydantic import Discriminator, FailFast, Field, Tag
+from typing_extensions import TypeVar
 
-from sidecar.responses.parts import AssistantContent, InputContent, ReasoningText
-from sidecar.responses.request_model import RequestModel, fault, type_tag
+from sidecar.responses.parts import AssistantPartT, InputPartT, ReasoningText, ToolOutputPartT
+from sidecar.responses.request_model import RequestModel, fault, text_as_parts, type_tag
 
 MAX_ITEMS = 16_384
 """Items no model setting may exceed; it bounds the time that reading one request takes."""
 
 
-class InputMessage(RequestModel):
+class InputMessage(RequestModel, Generic[InputPartT]):
     """A message to the assistant."""
 
     type: Literal["message"] | None = None
     role: Literal["user", "system", "developer"]
-    content: InputContent
+    content: Annotated[list[InputPartT], FailFast(), text_as_parts("input_text")]
 
 
-class AssistantMessage(RequestModel):
+class AssistantMessage(RequestModel, Generic[AssistantPartT]):
     """A message the assistant wrote earlier."""
 
     type: Literal["message"] | None = None
     role: Literal["assistant"]
-    content: AssistantContent
+    content: Annotated[list[AssistantPartT], FailFast(), text_as_parts("output_text")]
 
 
 class FunctionCall(RequestModel):
@@ -38,12 +42,12 @@ class FunctionCall(RequestModel):
     arguments: str
 
 
-class FunctionCallOutput(RequestModel):
+class FunctionCallOutput(RequestModel, Generic[ToolOutputPartT]):
     """What a called function returned."""
 
     type: Literal["function_call_output"]
     call_id: Annotated[str, Field(min_length=1)]
-    output: InputContent
+    output: Annotated[list[ToolOutputPartT], FailFast(), text_as_parts("input_text")]
 
 
 class ReasoningItem(RequestModel):
@@ -79,19 +83,11 @@ Item = Annotated[
 ]
 
 
-def _text_as_message(value: Any) -> Any:
+ItemT = TypeVar("ItemT", default=Item)
+
+
+def text_as_message(value: Any) -> Any:
+    """The whole input: a plain string is one user message; raises a fault where there is nothing."""
     if value in ("", []):
         raise fault("'input' must be a non-empty string or a list of at least one item.")
     return [{"role": "user", "content": value}] if isinstance(value, str) else value
-
-
-Input = Annotated[
-    list[Item],
-    FailFast(),
-    Field(max_length=MAX_ITEMS),
-    BeforeValidator(
-        _text_as_message,
-        json_schema_input_type=Annotated[str, Field(min_length=1)] | Annotated[list[Item], Field(min_length=1)],
-    ),
-]
-"""A string, which is one user message, or a list of items; always a list once read."""

@@ -15,10 +15,10 @@ MAX_LEVELS = 32
 
 def _within_limits(schema: dict[str, Any]) -> dict[str, Any]:
     if _levels(schema) > MAX_LEVELS:
-        raise fault(f"The JSON Schema is nested deeper than {MAX_LEVELS} levels.")
+        raise fault(f"The JSON Schema at '{{path}}' is nested deeper than {MAX_LEVELS} levels.")
     size = len(json.dumps(schema, ensure_ascii=False, separators=(",", ":")).encode())
     if size > MAX_BYTES:
-        raise fault(f"The JSON Schema is {size} bytes; at most {MAX_BYTES} are accepted.")
+        raise fault(f"The JSON Schema at '{{path}}' is {size} bytes; at most {MAX_BYTES} are accepted.")
     return schema
 
 

@@ -4,7 +4,9 @@ Source: OpenAI's streaming reference; the order within an item is fixed:
 
 * message: ``output_item.added``, ``content_part.added``, ``output_text.delta``…, ``output_text.done``,
   ``content_part.done``, ``output_item.done``
-* reasoning: the same with ``reasoning_text``
+* reasoning: the same with ``reasoning_text``; mirrored, its text is also that of a summary, whose
+  ``reasoning_summary_part.added``, ``reasoning_summary_text.delta``…, ``reasoning_summary_text.done`` and
+  ``reasoning_summary_part.done`` each follow their counterpart
 * function call: ``output_item.added``, ``function_call_arguments.delta``…, ``function_call_arguments.done``,
   ``output_item.done``
 
@@ -14,11 +16,12 @@ The text of an item is kept as a list of its pieces and joined once, so the cost
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
-Json = dict[str, Any]
+from sidecar.responses.json_text import Json
+
 ItemStatus = Literal["in_progress", "completed", "incomplete"]
-NamedEvent = tuple[str, Json]
+UnnumberedEvent = tuple[str, Json]
 """An event's type, and its members beyond ``type`` and ``sequence_number``."""
 
 
@@ -41,16 +44,20 @@ class OpenItem(ABC):
         """Where the item's deltas belong."""
         return {"item_id": self.id, "output_index": self.output_index}
 
+    def deltas(self) -> list[UnnumberedEvent]:
+        """The events that tell more of the text, all of them but the text: one, or one for each place it grows in."""
+        return [(self.delta_type, {**self.place, **self.delta_extra})]
+
     @abstractmethod
     def snapshot(self, status: ItemStatus, text: str) -> Json:
         """The item object with ``text`` as all it holds."""
 
     @abstractmethod
-    def opening(self) -> list[NamedEvent]:
+    def opening(self) -> list[UnnumberedEvent]:
         """The events between ``output_item.added`` and the first delta."""
 
     @abstractmethod
-    def closing(self, text: str) -> list[NamedEvent]:
+    def closing(self, text: str) -> list[UnnumberedEvent]:
         """The events between the last delta and ``output_item.done``."""
 
 
@@ -65,10 +72,10 @@ class _WithPart(OpenItem):
     def part(self, text: str) -> Json:
         """The content part."""
 
-    def opening(self) -> list[NamedEvent]:
+    def opening(self) -> list[UnnumberedEvent]:
         return [("response.content_part.added", {**self.place, "part": self.part("")})]
 
-    def closing(self, text: str) -> list[NamedEvent]:
+    def closing(self, text: str) -> list[UnnumberedEvent]:
         return [
             (self.delta_type.replace(".delta", ".done"), {**self.place, "text": text, **self.delta_extra}),
             ("response.content_part.done", {**self.place, "part": self.part(text)}),
@@ -92,18 +99,55 @@ class OpenMessage(_WithPart):
 
 
 class OpenReasoning(_WithPart):
-    """The model's reasoning, shown as it is."""
+    """The model's reasoning, shown as it is; ``mirrored``, as its own summary too, for clients that show only that."""
 
     delta_type = "response.reasoning_text.delta"
 
+    def __init__(self, item_id: str, output_index: int, *, mirrored: bool = False) -> None:
+        super().__init__(item_id, output_index)
+        self._mirrored = mirrored
+
+    def deltas(self) -> list[UnnumberedEvent]:
+        """The reasoning's, then the summary's."""
+        return [*super().deltas(), *self._summary(("response.reasoning_summary_text.delta", {}))]
+
+    def opening(self) -> list[UnnumberedEvent]:
+        """The part, then the summary's."""
+        return [*super().opening(), *self._summary(("response.reasoning_summary_part.added", {"part": _summary("")}))]
+
+    def closing(self, text: str) -> list[UnnumberedEvent]:
+        """The part's end, then the summary's."""
+        return [
+            *super().closing(text),
+            *self._summary(
+                ("response.reasoning_summary_text.done", {"text": text}),
+                ("response.reasoning_summary_part.done", {"part": _summary(text)}),
+            ),
+        ]
+
     def snapshot(self, status: ItemStatus, text: str) -> Json:
-        """The reasoning item, without a summary; ``encrypted_content`` is left out, some clients reject null there."""
-        content = [] if status == "in_progress" else [self.part(text)]
-        return {"type": "reasoning", "id": self.id, "status": status, "summary": [], "content": content}
+        """The reasoning item; ``encrypted_content`` is left out, some clients reject null there."""
+        whole = status != "in_progress"
+        return {
+            "type": "reasoning",
+            "id": self.id,
+            "status": status,
+            "summary": [_summary(text)] if whole and self._mirrored else [],
+            "content": [self.part(text)] if whole else [],
+        }
 
     def part(self, text: str) -> Json:
         """A ``reasoning_text`` part."""
         return {"type": "reasoning_text", "text": text}
+
+    def _summary(self, *events: UnnumberedEvent) -> list[UnnumberedEvent]:
+        """``events`` of the summary, if there is one."""
+        place = {"item_id": self.id, "output_index": self.output_index, "summary_index": 0}
+        return [(type_, {**place, **members}) for type_, members in events if self._mirrored]
+
+
+def _summary(text: str) -> Json:
+    return {"type": "summary_text", "text": text}
 
 
 class OpenCall(OpenItem):
@@ -127,10 +171,10 @@ class OpenCall(OpenItem):
             "arguments": text,
         }
 
-    def opening(self) -> list[NamedEvent]:
+    def opening(self) -> list[UnnumberedEvent]:
         """Nothing: a call has no parts."""
         return []
 
-    def closing(self, text: str) -> list[NamedEvent]:
+    def closing(self, text: str) -> list[UnnumberedEvent]:
         """The whole arguments."""
         return [("response.function_call_arguments.done", {**self.place, "arguments": text, "name": self._name})]

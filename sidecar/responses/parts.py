@@ -1,12 +1,16 @@
-"""Content parts: what a message or a tool's output is made of."""
+"""Content parts: what a message or a tool's output is made of.
+
+The unions are of all parts that have a model here. A surface may take others: what holds parts is generic over them.
+"""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Discriminator, FailFast, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag
+from typing_extensions import TypeVar
 
-from sidecar.responses.request_model import RequestModel, fault, text_as_parts, type_tag
+from sidecar.responses.request_model import RequestModel, type_tag
 
 _URL_SCHEMES = "^([Dd][Aa][Tt][Aa]:|[Hh][Tt][Tt][Pp][Ss]?://)"
 
@@ -27,16 +31,6 @@ class InputImage(RequestModel):
         # JSON Schema's regular expressions have no flags.
         Field(pattern=r"^(?i:data:|https?://)", json_schema_extra={"pattern": _URL_SCHEMES}),
     ]
-    file_id: None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _not_a_file(cls, value: Any) -> Any:
-        if isinstance(value, dict) and value.get("file_id") is not None:
-            raise fault(
-                "Files are not stored; send the image in 'image_url'.", member="file_id", code="unsupported_parameter"
-            )
-        return value
 
 
 class OutputText(RequestModel):
@@ -72,16 +66,17 @@ AssistantPart = Annotated[
     Annotated[OutputText, Tag("<output_text>")] | Annotated[Refusal, Tag("<refusal>")], Discriminator(part_type)
 ]
 
-InputContent = Annotated[
-    list[InputPart],
-    FailFast(),
-    BeforeValidator(text_as_parts("input_text"), json_schema_input_type=str | list[InputPart]),
+ToolOutputPart = Annotated[
+    Annotated[InputText, Tag("<input_text>")]
+    | Annotated[InputImage, Tag("<input_image>")]
+    | Annotated[OutputText, Tag("<output_text>")],
+    Discriminator(part_type),
 ]
-"""A string, or a list of parts; always a list once read."""
+"""A part of what a function returned; clients that pass on another model's answer send its text as it came."""
 
-AssistantContent = Annotated[
-    list[AssistantPart],
-    FailFast(),
-    BeforeValidator(text_as_parts("output_text"), json_schema_input_type=str | list[AssistantPart]),
-]
-"""A string, or a list of parts; always a list once read."""
+InputPartT = TypeVar("InputPartT", default=InputPart)
+AssistantPartT = TypeVar("AssistantPartT", default=AssistantPart)
+ToolOutputPartT = TypeVar("ToolOutputPartT", default=ToolOutputPart)
+
+PART_TYPES = ("input_text", "input_image", "output_text", "refusal")
+"""The types of the parts above; each belongs into some messages and not into others."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, FailFast, Field, WithJsonSchema, model_validator
 
-from sidecar.responses.items import Input
-from sidecar.responses.request_model import ClosedModel, RequestModel, fault
+from sidecar.responses.items import MAX_ITEMS, ItemT, text_as_message
+from sidecar.responses.request_model import ClosedModel, OrString, RequestModel, fault
 from sidecar.responses.text_format import TextSettings
-from sidecar.responses.tools import NamedFunction, Tool, ToolChoice
+from sidecar.responses.tools import FunctionTool, NamedFunction, ToolChoiceT, ToolT
 
 Include = Literal[
     "code_interpreter_call.outputs",
@@ -27,7 +27,7 @@ SummaryStyle = Literal["auto", "concise", "detailed"]
 
 
 class ReasoningSettings(ClosedModel):
-    """The request's ``reasoning``. All but ``effort`` has no effect."""
+    """The request's ``reasoning``."""
 
     effort: ReasoningEffort | None = None
     summary: SummaryStyle | None = None
@@ -37,7 +37,7 @@ class ReasoningSettings(ClosedModel):
 
 
 class StreamOptions(ClosedModel):
-    """The request's ``stream_options``. Without effect: events are never padded."""
+    """The request's ``stream_options``."""
 
     include_obfuscation: bool | None = None
 
@@ -72,21 +72,23 @@ Metadata = Annotated[
 """At most 16 pairs; keys of at most 64 characters, values of at most 512."""
 
 
-class ResponsesRequest(RequestModel):
+class ResponsesRequest(RequestModel, Generic[ItemT, ToolT, ToolChoiceT]):
     """The parameters of ``POST …/responses``; ``None`` and an empty list stand for what the client left out.
 
-    The order of the members is the order in which faults are reported. Source: OpenAI's Responses API and the node
-    surface's parameter list.
+    It is generic over the items, tools and tool choices that a surface takes. The order of the members is the order in
+    which faults are reported. Source: OpenAI's Responses API.
     """
 
     model: Annotated[str, Field(min_length=1)]
-    input: Input
+    input: Annotated[
+        list[ItemT], FailFast(), Field(min_length=1, max_length=MAX_ITEMS), OrString(text_as_message, min_length=1)
+    ]
     instructions: str | None = None
     previous_response_id: str | None = None
     conversation: Any = None
     prompt: Any = None
-    tools: Annotated[list[Tool], FailFast()] = Field(default_factory=list)
-    tool_choice: ToolChoice = "auto"
+    tools: Annotated[list[ToolT], FailFast()] = Field(default_factory=list)
+    tool_choice: ToolChoiceT = "auto"  # type: ignore[assignment]
     parallel_tool_calls: bool = True
     metadata: Metadata = Field(default_factory=dict)
     text: TextSettings = TextSettings()
@@ -108,11 +110,15 @@ class ResponsesRequest(RequestModel):
     service_tier: str | None = None
 
     @model_validator(mode="after")
-    def _choice_names_a_tool(self) -> ResponsesRequest:
+    def _choice_names_a_tool(self) -> Self:
         names = set[str]()
         for index, tool in enumerate(self.tools):
+            if not isinstance(tool, FunctionTool):
+                continue
             if tool.name in names:
-                raise fault("Two tools have the same name.", member=f"tools[{index}].name")
+                raise fault(
+                    "'{path}' is the name of an earlier tool; each may be there once.", member=f"tools[{index}].name"
+                )
             names.add(tool.name)
         if self.tool_choice == "required" and not self.tools:
             raise fault("'tool_choice' is 'required', but there are no tools.", member="tool_choice")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, model_validator
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from sidecar.responses.wording import shown
 
@@ -18,6 +19,11 @@ class RequestModel(BaseModel):
     """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
+
+    @classmethod
+    def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
+        """A generic model has one name, whatever the unions that a surface puts in."""
+        return cls.__name__
 
     @model_validator(mode="before")
     @classmethod
@@ -37,7 +43,7 @@ class ClosedModel(RequestModel):
         known = {field.alias or name for name, field in cls.model_fields.items()}
         for name, member in value.items() if isinstance(value, dict) else ():
             if name not in known and member is not None:
-                raise fault(f"Unknown parameter: '{shown(name)}'.", member=shown(name), code="unsupported_parameter")
+                raise fault("Unknown parameter: '{path}'.", member=shown(name), code="unsupported_parameter")
         return value
 
 
@@ -45,18 +51,37 @@ def fault(message: str, *, member: str = "", code: str = "invalid_request") -> P
     """A validation error for a rule the type system cannot state.
 
     ``code`` is a key of the error table; ``member`` continues the path of the value under validation (``name``,
-    ``[2].name``).
+    ``[2].name``). ``{path}`` in the message stands for the whole path.
     """
     return PydanticCustomError("request_fault", "{message}", {"message": message, "member": member, "code": code})
 
 
-def text_as_parts(part_type: str) -> Callable[[Any], Any]:
-    """A before-validator: a plain string where a list of parts is expected means one text part of ``part_type``."""
+@dataclass(frozen=True)
+class OrString:
+    """Annotates a list: a plain string stands for the list that ``read`` makes of the value.
+
+    ``min_length`` bounds the string in the JSON Schema.
+    """
+
+    read: Callable[[Any], Any]
+    min_length: int | None = None
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """The list's schema behind ``read``. It is asked for here, where a generic list knows its members."""
+        whole = handler(source)
+        string = core_schema.str_schema(min_length=self.min_length)
+        return core_schema.no_info_before_validator_function(
+            self.read, whole, json_schema_input_schema=core_schema.union_schema([string, whole])
+        )
+
+
+def text_as_parts(part_type: str) -> OrString:
+    """A plain string where a list of parts is expected means one text part of ``part_type``."""
 
     def read(value: Any) -> Any:
         return [{"type": part_type, "text": value}] if isinstance(value, str) else value
 
-    return read
+    return OrString(read)
 
 
 def type_tag(value: Any) -> str | None:

@@ -47,7 +47,7 @@ TextFormat = Annotated[
 
 
 class TextSettings(ClosedModel):
-    """The request's ``text``. ``verbosity`` has no effect."""
+    """The request's ``text``."""
 
     format: TextFormat = PlainText(type="text")
     verbosity: Literal["low", "medium", "high"] | None = None

@@ -1,10 +1,11 @@
-"""Tools and the choice between them."""
+"""Tools and the choice between them; a surface takes unions of its own, of these or of others."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag, WithJsonSchema, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
+from typing_extensions import TypeVar
 
 from sidecar.responses.json_schema import JsonSchema
 from sidecar.responses.request_model import RequestModel, fault, type_tag
@@ -21,21 +22,18 @@ class FunctionTool(RequestModel):
     parameters: JsonSchema | None = None
     strict: bool | None = None
     allowed_callers: list[str] | None = None
-    defer_loading: Annotated[bool | None, WithJsonSchema({"enum": [False, None]})] = None
+    defer_loading: bool | None = None
     output_schema: JsonSchema | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _chat_form(cls, value: Any) -> Any:
         if isinstance(value, dict) and isinstance(value.get("function"), dict) and "name" not in value:
-            raise fault("Missing a name: put the members of 'function' beside 'type', not inside it.", member="name")
+            message = (
+                "Missing required parameter: '{path}'; put the members of 'function' beside 'type', not inside it."
+            )
+            raise fault(message, member="name")
         return value
-
-    @model_validator(mode="after")
-    def _loaded_at_once(self) -> FunctionTool:
-        if self.defer_loading:
-            raise fault("Tools cannot be loaded later.", member="defer_loading", code="unsupported_parameter")
-        return self
 
 
 def tool_type(value: Any) -> str | None:
@@ -44,6 +42,7 @@ def tool_type(value: Any) -> str | None:
 
 
 Tool = Annotated[Annotated[FunctionTool, Tag("<function>")], Discriminator(tool_type)]
+ToolT = TypeVar("ToolT", default=Tool)
 
 
 class NamedFunction(RequestModel):
@@ -65,3 +64,4 @@ ToolChoice = Annotated[
     Annotated[ToolChoiceMode, Tag("<mode>")] | Annotated[NamedFunction, Tag("<function>")],
     Discriminator(tool_choice_type),
 ]
+ToolChoiceT = TypeVar("ToolChoiceT", default=ToolChoice)

@@ -5,13 +5,14 @@ The sentences hold names of parameters, types and enum values, cut to a printabl
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from sidecar.responses.errors import ApiError
+from sidecar.responses.parts import PART_TYPES
 from sidecar.responses.wording import shown
 
 EXPECTED = {
@@ -35,14 +36,20 @@ BOUND = {
 }
 """What each of pydantic's limits asks for."""
 
+ROLES = "'user', 'assistant', 'system' or 'developer'"
+
 CHAT_PARTS = {"text": "input_text", "image_url": "input_image"}
 """Parts of the chat completions API, and the part that carries the same here."""
 
-MESSAGE_PARTS = ("input_text", "input_image", "output_text", "refusal")
+TypeWords = Mapping[str, Mapping[str, str]]
+"""A surface's own words for types that it refuses: by union (``item``, ``part``, ``tool``), then by type.
+
+``{path}`` stands for the path of the object.
+"""
 
 
-def to_api_error(error: ValidationError) -> ApiError:
-    """The first fault that pydantic found, as an :class:`ApiError`."""
+def to_api_error(error: ValidationError, words: TypeWords) -> ApiError:
+    """The first fault that pydantic found, as an :class:`ApiError`; ``words`` replace the general ones for a type."""
     first = error.errors(include_url=False)[0]
     path = _path(first["loc"])
     kind = first["type"]
@@ -50,7 +57,8 @@ def to_api_error(error: ValidationError) -> ApiError:
     if kind == "request_fault":
         member = context["member"]
         joint = "." if path and member and not member.startswith("[") else ""
-        return ApiError(context["code"], context["message"], path + joint + member or None)
+        path += joint + member
+        return ApiError(context["code"], context["message"].replace("{path}", path), path or None)
     if kind == "missing":
         return _invalid(f"Missing required parameter: '{path}'.", path)
     if kind == "literal_error":
@@ -58,7 +66,7 @@ def to_api_error(error: ValidationError) -> ApiError:
     if kind == "union_tag_not_found":
         return _no_type(first["input"], path)
     if kind == "union_tag_invalid":
-        return UNKNOWN_TYPE[context["discriminator"]](context["tag"][1:-1], path)
+        return _unknown_type(context, path, words)
     if kind in BOUND:
         return _invalid(f"Invalid '{path}': expected {BOUND[kind](context)}.", path)
     if kind in EXPECTED:
@@ -78,10 +86,11 @@ def _path(location: tuple[int | str, ...]) -> str:
 
 
 def _not_in_enum(error: ErrorDetails, path: str) -> ApiError:
-    expected = error["ctx"]["expected"]
+    # The role tells messages of two models apart, so neither knows the other's.
+    expected = ROLES if error["loc"][-2:] == ("<message>", "role") else error["ctx"]["expected"]
     if not isinstance(error["input"], str):
         return _wrong_type(f"one of {expected}", error["input"], path)
-    return _invalid(f"Invalid value: '{shown(error['input'])}'. Supported values are: {expected}.", path)
+    return _invalid(f"Invalid value for '{path}': '{shown(error['input'])}'. Supported values are: {expected}.", path)
 
 
 def _no_type(value: Any, path: str) -> ApiError:
@@ -103,45 +112,58 @@ def _kind(value: Any) -> str:
     return names.get(type(value), "null")
 
 
-def _unknown_item(kind: str, path: str) -> ApiError:
-    if kind == "item_reference":
-        message = "Nothing is stored, so items cannot be referred to; send them whole in 'input' (store: false)."
-        return ApiError("unsupported_parameter", message, path)
-    return ApiError("unsupported_parameter", f"Items of type '{shown(kind)}' are not supported.", path)
+def _unknown_type(context: dict[str, Any], path: str, words: TypeWords) -> ApiError:
+    union = context["discriminator"].removesuffix("_type()")
+    kind = context["tag"][1:-1]
+    if kind in words.get(union, ()):
+        return _unsupported(words[union][kind].replace("{path}", path), path)
+    return UNKNOWN_TYPE[union](kind, context["expected_tags"].replace("<", "").replace(">", ""), path)
 
 
-def _unknown_part(kind: str, path: str) -> ApiError:
+def _unknown_item(kind: str, expected: str, path: str) -> ApiError:
+    return _unsupported(f"'{path}' is an item of type '{shown(kind)}', which is not supported.", path)
+
+
+def _unknown_part(kind: str, expected: str, path: str) -> ApiError:
     if kind in CHAT_PARTS:
-        message = f"Invalid value: '{kind}' is a part of chat completions; use '{CHAT_PARTS[kind]}' here."
+        message = (
+            f"Invalid value for '{path}.type': '{kind}' is a part of chat completions; use '{CHAT_PARTS[kind]}' here."
+        )
         return _invalid(message, f"{path}.type")
-    if kind in MESSAGE_PARTS:
-        message = f"Invalid value: '{kind}' parts do not belong into a message of this role."
+    if kind in PART_TYPES:
+        message = f"Invalid value for '{path}.type': '{kind}'. Supported values here are: {expected}."
         return _invalid(message, f"{path}.type")
-    return ApiError("unsupported_parameter", f"Parts of type '{shown(kind)}' are not supported.", path)
+    return _unsupported(f"'{path}' is a part of type '{shown(kind)}', which is not supported.", path)
 
 
-def _unknown_tool(kind: str, path: str) -> ApiError:
-    message = f"Tools of type '{shown(kind)}' are not supported; only 'function' tools are."
-    return ApiError("unsupported_parameter", message, path)
+def _unknown_tool(kind: str, expected: str, path: str) -> ApiError:
+    message = f"'{path}' is a tool of type '{shown(kind)}', which is not supported; only {expected} tools are."
+    return _unsupported(message, path)
 
 
-def _unknown_choice(kind: str, path: str) -> ApiError:
-    return ApiError("unsupported_parameter", f"A tool choice of type '{shown(kind)}' is not supported.", path)
+def _unknown_choice(kind: str, expected: str, path: str) -> ApiError:
+    return _unsupported(f"'{path}' is a choice of type '{shown(kind)}', which is not supported.", path)
 
 
-def _unknown_format(kind: str, path: str) -> ApiError:
-    supported = "'text', 'json_object' and 'json_schema'"
-    return _invalid(f"Invalid value: '{shown(kind)}'. Supported values are: {supported}.", f"{path}.type")
+def _unknown_format(kind: str, expected: str, path: str) -> ApiError:
+    return _invalid(
+        f"Invalid value for '{path}.type': '{shown(kind)}'. Supported values are: {expected}.", f"{path}.type"
+    )
 
 
-UNKNOWN_TYPE: dict[str, Callable[[str, str], ApiError]] = {
-    "item_type()": _unknown_item,
-    "part_type()": _unknown_part,
-    "tool_type()": _unknown_tool,
-    "tool_choice_type()": _unknown_choice,
-    "format_type()": _unknown_format,
+UNKNOWN_TYPE: dict[str, Callable[[str, str, str], ApiError]] = {
+    "item": _unknown_item,
+    "part": _unknown_part,
+    "tool": _unknown_tool,
+    "tool_choice": _unknown_choice,
+    "format": _unknown_format,
 }
-"""The answer to an unknown type, by the union that met it: the name of its discriminator, as pydantic writes it."""
+"""The answer to an unknown type and the list of expected ones, by the union that met it: what its discriminator, as
+pydantic writes it, begins with."""
+
+
+def _unsupported(message: str, path: str) -> ApiError:
+    return ApiError("unsupported_parameter", message, path)
 
 
 def _invalid(message: str, path: str) -> ApiError:

@@ -1,4 +1,4 @@
-"""One file per surface: what it accepts, its defaults and the shapes of its answers and errors."""
+"""One folder per surface, and one line here: what it accepts, its defaults and the shapes of its answers and errors."""
 
 from __future__ import annotations
 

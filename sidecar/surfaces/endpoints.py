@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from enum import Enum, auto
 from urllib.parse import unquote
 
 from sidecar.responses.errors import ApiError
+from sidecar.responses.wording import shown
+
+_MAX_COMPARED = 128
+"""Characters of a mistaken path that are compared with the right ones: the comparison takes quadratic time."""
 
 
 class Operation(Enum):
@@ -21,19 +26,25 @@ class Operation(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One method on one path. A path that ends with ``/{id}`` takes the rest of a path as its id, slashes included."""
+    """One method on one path, which may hold one ``{id}``, anywhere in it.
+
+    An id is one segment of a path, in which a slash is percent-encoded; with ``slashes``, as it is too.
+    """
 
     method: str
     path: str
     operation: Operation
+    slashes: bool = False
 
     def match(self, path: str) -> str | None:
         """The id in ``path``, empty where the endpoint has none; ``None`` when ``path`` is not this endpoint's."""
-        prefix, braces, _ = self.path.partition("{id}")
+        prefix, braces, suffix = self.path.partition("{id}")
         if not braces:
             return "" if path == self.path else None
-        # Clients send ids that hold slashes percent-encoded or as they are.
-        return unquote(path.removeprefix(prefix)) or None if path.startswith(prefix) else None
+        found = path[len(prefix) : len(path) - len(suffix)]
+        if not found or path != prefix + found + suffix or ("/" in found and not self.slashes):
+            return None
+        return unquote(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +55,32 @@ class Target:
     id: str
 
 
-def find_target(endpoints: Iterable[Endpoint], method: str, path: str) -> Target:
+def find_target(endpoints: Sequence[Endpoint], method: str, path: str) -> Target:
     """The target of a request; ``path`` is its ``:path``, whose query is ignored.
 
     Raises:
         ApiError: ``not_found``, or ``method_not_allowed`` where the path takes another method.
     """
     path = path.partition("?")[0]
-    allowed = ""
+    allowed: list[str] = []
     for endpoint in endpoints:
         found = endpoint.match(path)
         if found is not None and endpoint.method == method:
             return Target(endpoint.operation, found)
         if found is not None:
-            allowed = endpoint.method
+            allowed.append(endpoint.method)
     if allowed:
-        raise ApiError("method_not_allowed", f"Only {allowed} is allowed here.", allow=allowed)
-    raise ApiError("not_found", "There is nothing at this path.")
+        message = f"{shown(method)} is not allowed at {shown(path)}; use {' or '.join(allowed)}."
+        raise ApiError("method_not_allowed", message, allow=", ".join(allowed))
+    meant = _closest(endpoints, method, path)
+    raise ApiError("not_found", f"There is no {shown(method)} {shown(path)}; use {meant.method} {meant.path}.")
+
+
+def _closest(endpoints: Sequence[Endpoint], method: str, path: str) -> Endpoint:
+    """The endpoint that a mistaken request most likely meant."""
+
+    def likeness(endpoint: Endpoint) -> float:
+        same_method = 0.1 if endpoint.method == method else 0.0
+        return SequenceMatcher(None, path[:_MAX_COMPARED], endpoint.path).ratio() + same_method
+
+    return max(endpoints, key=likeness)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
 from sidecar.responses.body import parse_json_body
 from sidecar.responses.errors import ApiError
-from sidecar.responses.open_items import Json
+from sidecar.responses.json_text import Json
+from sidecar.responses.reply import Reply
 from sidecar.responses.request import ResponsesRequest
-from sidecar.responses.validation import to_api_error
+from sidecar.responses.validation import TypeWords, to_api_error
 from sidecar.responses.wording import shown
 from sidecar.surfaces.endpoints import Endpoint, Target, find_target
+from sidecar.surfaces.parameters import Parameter, find_member
 
 Check = Callable[[ResponsesRequest], None]
 """A rule of a surface on a request that is well-formed; it raises :class:`ApiError`."""
@@ -29,26 +32,46 @@ RENAMED = {
 """Parameters of the chat completions API, and where the same is said in a Responses request."""
 
 
+def openai_error(error: ApiError, request_id: str) -> Json:
+    """The members of ``error`` as OpenAI has them."""
+    return {**error.fields()}
+
+
 @dataclass(frozen=True, eq=False)
 class Surface:
     """The policy of one API surface.
 
-    ``endpoints`` are its methods and paths. ``tolerated`` are parameters outside the surface's list that are ignored
-    while their value is harmless; ``checks`` run in order on a well-formed request. ``narrowed`` tells readers of the
-    OpenAPI document what both mean: the JSON Schemas of tolerated parameters, and of those of which only some values
-    pass the checks. ``new_response`` makes the response object of a request from its id and creation time (seconds
+    What it takes: ``endpoints`` are its methods and paths. ``request_model`` reads its requests; it is generic over the
+    items, tools and tool choices, and ``type_words`` are the surface's words for some of those it does not take.
+    ``parameters`` is the table of what becomes of each parameter, ``unsupported`` the sentence for those that it does
+    not take, with ``{name}`` in it. ``checks`` are further rules, run in order on a request that passed the table.
+
+    What it answers: ``new_response`` makes the response object of a request from its id and creation time (seconds
     since the epoch); ``extension`` makes the members that the final response has beyond it, from the node's name and
-    timings in milliseconds. ``failed_event`` sends ``response.failed`` before the ``error`` event of a stream that
-    fails, for clients that read only that.
+    timings in milliseconds. ``error_members`` are those of an error body, from the error and the request's id;
+    ``codes`` are the codes it can have. ``schemas`` are the JSON Schemas of what this surface's answers have of their
+    own, by name: ``Response``, and any that replaces a general one. ``title`` and ``description`` head its documents.
+
+    Settings: ``failed_event`` sends ``response.failed`` before the ``error`` event of a stream that fails, for clients
+    that read only that. ``reasoning_summary`` ``mirror`` shows reasoning as its own summary too, where a request asks
+    for one.
     """
 
+    title: str
+    description: str
     endpoints: tuple[Endpoint, ...]
-    tolerated: Mapping[str, Callable[[Any], bool]]
-    checks: tuple[Check, ...]
-    narrowed: Mapping[str, Json]
+    request_model: type[ResponsesRequest[Any, Any, Any]]
+    parameters: tuple[Parameter, ...]
+    unsupported: str
+    codes: tuple[str, ...]
     new_response: Callable[[ResponsesRequest, str, int], Json]
     extension: Callable[[str, Mapping[str, float]], Json]
-    failed_event: bool = False
+    schemas: Mapping[str, Json]
+    type_words: TypeWords
+    checks: tuple[Check, ...] = ()
+    error_members: Callable[[ApiError, str], Json] = openai_error
+    failed_event: bool = True
+    reasoning_summary: Literal["off", "mirror"] = "off"
 
     def target(self, headers: Mapping[str, str]) -> Target:
         """What a request is for, by ``:method`` and ``:path``; raises :class:`ApiError` where there is nothing."""
@@ -58,31 +81,58 @@ class Surface:
         """Read a request, or raise :class:`ApiError` with the first fault a client should mend.
 
         ``headers`` have lower-case names. Faults come in OpenAI's order: media type, JSON, ``model`` and ``input``,
-        unlisted parameters, the other parameters, then the surface's own checks.
+        parameters that are not taken, the others, then values that the table refuses and the surface's own checks.
         """
         check_media_type(headers)
         values = parse_json_body(body)
         try:
-            request = ResponsesRequest.model_validate(values)
+            request = self.request_model.model_validate(values)
         except ValidationError as invalid:
-            error = to_api_error(invalid)
+            error = to_api_error(invalid, self.type_words)
             if error.param not in ("model", "input"):
-                self._refuse_unlisted(values)
+                self._refuse_unread(values)
             raise error from None
-        self._refuse_unlisted(values)
+        self._refuse_unread(values)
+        for row in self._read:
+            value = find_member(request, row.name)
+            if value is not None and (fault := row.fault(value, self.unsupported)):
+                raise fault
         for check in self.checks:
             check(request)
         return request
 
-    def _refuse_unlisted(self, values: Mapping[str, Any]) -> None:
+    def mirrors_reasoning(self, request: ResponsesRequest) -> bool:
+        """Whether the response shows its reasoning as a summary too."""
+        asked = request.reasoning.summary or request.reasoning.generate_summary
+        return self.reasoning_summary == "mirror" and asked is not None
+
+    def error_reply(self, error: ApiError, request_id: str) -> Reply:
+        """The plain HTTP error of this surface."""
+        return error.reply(self.error_members(error, request_id))
+
+    @cached_property
+    def _read(self) -> tuple[Parameter, ...]:
+        """The rows whose values the request model reads, in the order in which they are looked at."""
+        fields = self.request_model.model_fields
+        return tuple(row for row in self.parameters if row.name.partition(".")[0] in fields)
+
+    @cached_property
+    def _top_level(self) -> Mapping[str, Parameter]:
+        return {row.name: row for row in self.parameters if row.top_level}
+
+    def _refuse_unread(self, values: Mapping[str, Any]) -> None:
+        """Refuse what is not in the table, or in it for its harmless values only."""
         for name, value in values.items():
-            if name in ResponsesRequest.model_fields or value is None:
+            if value is None:
                 continue
-            if name in self.tolerated and self.tolerated[name](value):
-                continue
-            hint = f"; use {RENAMED[name]}" if name in RENAMED else ""
-            message = f"{shown(name)} is not supported on this node{hint}"
-            raise ApiError("unsupported_parameter", message, shown(name))
+            row = self._top_level.get(name)
+            if row is None:
+                hint = f"; use {RENAMED[name]}" if name in RENAMED else ""
+                raise ApiError(
+                    "unsupported_parameter", self.unsupported.format(name=shown(name)) + hint, param=shown(name)
+                )
+            if name not in self.request_model.model_fields and (fault := row.fault(value, self.unsupported)):
+                raise fault
 
 
 def check_media_type(headers: Mapping[str, str]) -> None:

@@ -10,7 +10,6 @@ import openai
 import pytest
 
 from stack.local import SCRIPTED, LocalStack
-from stack.triton import Triton
 from tests.e2e.codex import Codex
 from tests.e2e.drivers import run_node, run_python
 
@@ -64,17 +63,7 @@ def test_codex_shows_why_its_other_tools_are_refused(stack: LocalStack, tmp_path
         codex.ask(FIRST)
 
 
-def test_codex_shows_why_a_stream_failed_when_the_node_sends_the_failed_event(
-    triton: Triton, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    failed_event = {"surfaces": {"node": {"failed_event": True}}}
-    with LocalStack(
-        tmp_path_factory.mktemp("failed-event"),
-        models=[SCRIPTED],
-        workers=1,
-        triton_address=f"127.0.0.1:{triton.grpc_port}",
-        sidecar_settings=failed_event,
-    ) as stack:
-        codex = Codex(stack, SCRIPTED.name, tmp_path)
-        with pytest.raises(AssertionError, match="The model failed while generating"):
-            codex.ask('script:["some", {"error": "boom"}]')
+def test_codex_shows_why_a_stream_failed(stack: LocalStack, tmp_path: Path) -> None:
+    codex = Codex(stack, SCRIPTED.name, tmp_path)
+    with pytest.raises(AssertionError, match="The model failed while generating"):
+        codex.ask('script:["some", {"error": "boom"}]')

@@ -95,9 +95,9 @@ async def test_a_client_that_reads_some_events_and_leaves_stops_the_model(client
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_silence_before_the_first_token_is_a_504(client: Client, log: ScriptedLog, stream: bool) -> None:
+async def test_silence_before_the_first_token_is_a_503(client: Client, log: ScriptedLog, stream: bool) -> None:
     answer = await client.ask(script(HANG, stream=stream))
-    assert (answer.status_code, error_of(answer)["code"]) == (504, "infer_backend_unavailable")
+    assert (answer.status_code, error_of(answer)["code"]) == (503, "infer_backend_unavailable")
     await eventually(lambda: log.events("cancelled"))
 
 

@@ -31,7 +31,7 @@ KINDS: dict[str, tuple[Any, Any]] = {
     "unknown model": ({"model": "none", "input": "x"}, 404),
     "error first": (script({"error": "boom"}, stream=True), 503),
     "error later": (script("one", {"error": "boom"}, stream=True), "error"),
-    "silent": (script({"sleep": 30}), 504),
+    "silent": (script({"sleep": 30}), 503),
     "silent later": (script("one", {"sleep": 30}, stream=True), "error"),
     "leaves early": (script({"sleep": 30}, stream=True), None),
     "leaves later": (script({"repeat": [200, "word ", 0.01]}, stream=True), None),

@@ -36,12 +36,9 @@ class _Failure:
     code: str
     message: str
     param: str | None = None
-    status: int | None = None
 
     def error(self, words: str = "") -> BackendError:
-        return BackendError(
-            self.code, self.message, self.param, status_override=self.status, failure=self.name, words=words
-        )
+        return BackendError(self.code, self.message, self.param, failure=self.name, words=words)
 
 
 _BACKEND = "infer_backend_unavailable"
@@ -59,7 +56,7 @@ _CANCELLED = _Failure("cancelled", _BACKEND, "The model runtime ended the answer
 _FAILED = _Failure("failed", _BACKEND, "The model failed while generating.")
 _ENDED_EARLY = _Failure("ended_early", _BACKEND, "The model runtime ended the answer early.")
 _UNREACHABLE = _Failure("unreachable", _BACKEND, _NOT_AVAILABLE)
-_TIMEOUT = _Failure("timeout", _BACKEND, "The model did not answer in time.", status=HTTPStatus.GATEWAY_TIMEOUT.value)
+_TIMEOUT = _Failure("timeout", _BACKEND, "The model did not answer in time.")
 
 # First match wins. Sources: triton-inference-server's core and http/grpc front ends, the python backend, TensorRT-LLM's
 # executor and vLLM's engine. A failure inside an ensemble or a BLS model comes wrapped in other words or a traceback.
@@ -113,5 +110,5 @@ def given_up(reason: str) -> BackendError:
 
 
 def timeout() -> BackendError:
-    """The error for a model that stays silent for too long: 504 before the first token."""
+    """The error for a model that stays silent for too long."""
     return _TIMEOUT.error()

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
-from http import HTTPStatus
 
 from sidecar.responses.errors import CODES
-from sidecar.responses.open_items import Json
+from sidecar.responses.json_text import Json
 from sidecar.surfaces.endpoints import Operation
-from sidecar.surfaces.openapi.answers import ANSWER_SCHEMAS
-from sidecar.surfaces.openapi.request import REF_TEMPLATE, request_schemas
+from sidecar.surfaces.openapi.answers import SHARED_SCHEMAS, error_schema
+from sidecar.surfaces.openapi.request import request_schemas
+from sidecar.surfaces.openapi.shorthand import ref, references
 from sidecar.surfaces.surface import Surface
 
 
@@ -19,26 +19,29 @@ def document(surface: Surface) -> Json:
     """The OpenAPI 3.1 document of ``surface``; always the same for the same code."""
     paths: dict[str, Json] = {}
     for endpoint in surface.endpoints:
-        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _OPERATIONS[endpoint.operation]
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _OPERATIONS[endpoint.operation](surface)
+    schemas = {
+        **request_schemas(surface),
+        **SHARED_SCHEMAS,
+        "Error": error_schema(surface.codes),
+        **surface.schemas,
+    }
+    used = references(paths, schemas)
     return {
         "openapi": "3.1.0",
         "info": {
-            "title": "Responses API",
+            "title": surface.title,
             "version": "1",
-            "description": "A stateless subset of the OpenAI Responses API on the node's own models.",
+            "description": surface.description,
         },
         "servers": [{"url": "/"}],
         "security": [{"key": []}],
         "paths": paths,
         "components": {
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
-            "schemas": {**request_schemas(surface.narrowed), **ANSWER_SCHEMAS},
+            "schemas": {name: schema for name, schema in schemas.items() if name in used},
         },
     }
-
-
-def _ref(name: str) -> Json:
-    return {"$ref": REF_TEMPLATE.format(model=name)}
 
 
 def _json(description: str, schema: Json) -> Json:
@@ -50,7 +53,7 @@ def _errors(codes: Iterable[str]) -> dict[str, Json]:
     by_status: dict[int, list[str]] = {}
     for code in codes:
         by_status.setdefault(CODES[code].status, []).append(f"`{code}`: {CODES[code].meaning}")
-    return {str(status): _json("\n\n".join(lines), _ref("Error")) for status, lines in sorted(by_status.items())}
+    return {str(status): _json("\n\n".join(lines), ref("Error")) for status, lines in sorted(by_status.items())}
 
 
 # What can befall any request that needs a key, whatever it is for.
@@ -63,41 +66,38 @@ _ALWAYS = (
     "internal",
     "node_unavailable",
 )
-# The rest of the table, but for what another path or method gets.
-_CREATING = tuple(code for code in CODES if code not in ("not_found", "method_not_allowed"))
-# Statuses of one code that differ from the table's.
-_OVERRIDDEN = {
-    str(HTTPStatus.BAD_GATEWAY.value): _json(
-        "`infer_backend_unavailable`: The answer does not fit the format that the request demands.", _ref("Error")
-    ),
-    str(HTTPStatus.GATEWAY_TIMEOUT.value): _json(
-        "`infer_backend_unavailable`: The model runtime did not answer in time.", _ref("Error")
-    ),
-}
+# What befalls another path or method only.
+_ELSEWHERE = ("not_found", "method_not_allowed")
 
-_OPERATIONS: dict[Operation, Json] = {
-    Operation.CREATE_RESPONSE: {
+
+def _create_response(surface: Surface) -> Json:
+    return {
         "operationId": "createResponse",
         "summary": "Create a response",
-        "requestBody": {"required": True, "content": {"application/json": {"schema": _ref("CreateResponse")}}},
+        "requestBody": {"required": True, "content": {"application/json": {"schema": ref("CreateResponse")}}},
         "responses": {
             "200": {
                 "description": "The response, or its events with `stream: true`.",
                 "content": {
-                    "application/json": {"schema": _ref("Response")},
+                    "application/json": {"schema": ref("Response")},
                     "text/event-stream": {"schema": {"description": "Server-sent events; the data of each is JSON."}},
                 },
             },
-            **_errors(_CREATING),
-            **_OVERRIDDEN,
+            **_errors(code for code in surface.codes if code not in _ELSEWHERE),
         },
-    },
-    Operation.LIST_MODELS: {
+    }
+
+
+def _list_models(surface: Surface) -> Json:
+    return {
         "operationId": "listModels",
         "summary": "List the models",
-        "responses": {"200": _json("The models.", _ref("ModelList")), **_errors(_ALWAYS)},
-    },
-    Operation.RETRIEVE_MODEL: {
+        "responses": {"200": _json("The models.", ref("ModelList")), **_errors(_ALWAYS)},
+    }
+
+
+def _retrieve_model(surface: Surface) -> Json:
+    return {
         "operationId": "retrieveModel",
         "summary": "Look up one model",
         "parameters": [
@@ -109,9 +109,12 @@ _OPERATIONS: dict[Operation, Json] = {
                 "schema": {"type": "string", "minLength": 1},
             }
         ],
-        "responses": {"200": _json("The model.", _ref("Model")), **_errors((*_ALWAYS, "model_not_available"))},
-    },
-    Operation.READ_OPENAPI: {
+        "responses": {"200": _json("The model.", ref("Model")), **_errors((*_ALWAYS, "model_not_available"))},
+    }
+
+
+def _read_openapi(surface: Surface) -> Json:
+    return {
         "operationId": "readOpenApi",
         "summary": "Read this document",
         "security": [],
@@ -119,5 +122,12 @@ _OPERATIONS: dict[Operation, Json] = {
             "200": _json("An OpenAPI 3.1 document.", {"type": "object"}),
             **_errors(("invalid_request", "payload_too_large", "internal", "node_unavailable")),
         },
-    },
+    }
+
+
+_OPERATIONS: dict[Operation, Callable[[Surface], Json]] = {
+    Operation.CREATE_RESPONSE: _create_response,
+    Operation.LIST_MODELS: _list_models,
+    Operation.RETRIEVE_MODEL: _retrieve_model,
+    Operation.READ_OPENAPI: _read_openapi,
 }

@@ -107,7 +107,7 @@ def test_the_models_silence_begins_when_its_images_are_there() -> None:
     assert exchange.handle(Tick(300.0)) == []
     exchange.handle(Answered(fetch, fetch.body((CAT, DOG)), 300.0))
     assert exchange.handle(Tick(309.0)) == []
-    assert kit.reply(exchange.handle(Tick(310.0))).status == 504
+    assert kit.reply(exchange.handle(Tick(310.0))).status == 503
 
 
 def test_an_image_that_cannot_be_had_ends_the_exchange() -> None:

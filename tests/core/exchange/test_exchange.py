@@ -213,7 +213,7 @@ def test_a_model_not_yet_discovered_is_unavailable() -> None:
         ([failure("Prompt length (9) exceeds maximum input length (8)")], whole_end(), 400),
         ([trailers(b"grpc-status:13\r\ngrpc-message:boom\r\n")], whole_end(), 503),
         ([], broken_end(http_status=503, grpc=GrpcStatus(14, "no healthy upstream")), 503),
-        ([], broken_end(http_status=504, grpc=GrpcStatus(14, "stream timeout")), 504),
+        ([], broken_end(http_status=504, grpc=GrpcStatus(14, "stream timeout")), 503),
         ([], broken_end(http_status=None), 503),
         ([b"\x01\x00\x00\x00\x01x"], whole_end(), 503),
         ([final()[:-20]], whole_end(), 503),
@@ -243,7 +243,8 @@ def test_a_failure_after_tokens_ends_a_stream_with_one_error_event(pieces: list[
     assert shape(commands) == WHOLE_ANSWER
     events = parse(sent(commands))
     terminal = [event.type for event in events if event.type in ("error", "response.completed", "response.failed")]
-    assert terminal == ["error"]
+    assert terminal == ["response.failed", "error"]
+    assert [event.data["sequence_number"] for event in events] == list(range(len(events)))
     assert events[-1].data["error"]["type"] == "server_error"
     assert b"secret" not in sent(commands)
 
@@ -254,13 +255,23 @@ def test_a_failure_after_tokens_is_a_plain_error_without_stream(pieces: list[byt
     assert reply(commands).status >= 500
 
 
-def test_failed_event_comes_just_before_the_error() -> None:
-    surface = replace(SURFACES["node"], failed_event=True)
+def test_a_surface_may_leave_the_failed_event_out() -> None:
+    surface = replace(SURFACES["node"], failed_event=False)
     _, commands = play([text("some")], broken_end(), of=exchange(surface=surface), stream=True)
+    assert [event.type for event in parse(sent(commands))][-2:] == ["response.output_text.delta", "error"]
+
+
+def test_failed_event_comes_just_before_the_error_and_holds_what_was_streamed() -> None:
+    _, commands = play([text("some")], broken_end(), stream=True)
     *_, failed, error = parse(sent(commands))
     assert (failed.type, error.type) == ("response.failed", "error")
     assert failed.data["response"]["status"] == "failed"
-    assert failed.data["response"]["error"]["code"] == error.data["code"]
+    assert (failed.data["response"]["error"]["code"], error.data["code"]) == (
+        "server_error",
+        "infer_backend_unavailable",
+    )
+    (item,) = failed.data["response"]["output"]
+    assert (item["status"], item["content"][0]["text"]) == ("incomplete", "some")
 
 
 def test_a_stop_string_ends_the_answer_at_once() -> None:
@@ -281,7 +292,7 @@ def test_silence_before_the_first_token_is_a_timeout(streamed: bool) -> None:
     handle(silent, request(stream=streamed))
     assert silent.due_at == 110.0
     assert silent.handle(Tick(109.9)) == []
-    assert reply(silent.handle(Tick(110.0))).status == 504
+    assert reply(silent.handle(Tick(110.0))).status == 503
 
 
 def test_silence_in_a_stream_is_kept_alive_and_then_an_error() -> None:
@@ -293,7 +304,7 @@ def test_silence_in_a_stream_is_kept_alive_and_then_an_error() -> None:
     assert silent.handle(Tick(105.0)) == []
     assert silent.due_at == 106.0
     commands = silent.handle(Tick(106.0))
-    assert [event.type for event in parse(sent(commands))] == ["error"]
+    assert [event.type for event in parse(sent(commands))] == ["response.failed", "error"]
     assert silent.report.outcome == "infer_backend_unavailable"
 
 

@@ -239,7 +239,7 @@ async def test_a_request_without_a_body_is_refused(start: Start) -> None:
     [
         ([response_head("503", end=True)], 503),
         ([response_head(), response_body(b"", end=True)], 503),
-        ([response_head(), response_body(b"HTTP/1.1 504 Gateway Timeout\r\ngrpc-status: 14\r\n\r\n")], 504),
+        ([response_head(), response_body(b"HTTP/1.1 504 Gateway Timeout\r\ngrpc-status: 14\r\n\r\n")], 503),
         ([response_head(), response_body(b"HTTP/1.1 200 OK\r\ngrpc-status: 14\r\ncontent-length: 0\r\n\r\n")], 503),
         ([response_head(), response_body(b"nonsense\r\n\r\n")], 503),
     ],
@@ -261,7 +261,7 @@ async def test_a_tunnel_that_breaks_ends_the_stream_with_an_error_event(start: S
     *_, last = await run.finished()
     events, end = streamed(last)
     assert end
-    assert [event.type for event in parse(events)] == ["error"]
+    assert [event.type for event in parse(events)] == ["response.failed", "error"]
 
 
 async def test_the_direct_wire_is_one_grpc_call_without_foreign_headers(start: Start) -> None:
@@ -297,7 +297,7 @@ async def test_a_stream_over_the_direct_wire_ends_with_its_trailers(start: Start
     ("message", "status"),
     [
         (response_head("503", end=True), 503),
-        (response_head("504", end=True, content_type="application/json"), 504),
+        (response_head("504", end=True, content_type="application/json"), 503),
         (response_head(end=True, content_type="application/grpc", grpc_status="14"), 503),
     ],
 )
@@ -322,7 +322,7 @@ async def test_ticks_keep_a_stream_alive_and_end_a_silent_one(start: Start) -> N
     run.clock.now += 5
     run.session.tick()
     events, end = streamed(await run.envoy.take())
-    assert (parse(events)[0].type, end) == ("error", True)
+    assert (parse(events)[-1].type, end) == ("error", True)
     assert await run.finished() == []
 
 

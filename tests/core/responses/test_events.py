@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from conformance.sse import ReceivedEvent
 from sidecar.responses.errors import ApiError
-from sidecar.responses.events import EventWriter, json_string
+from sidecar.responses.events import EventWriter
 from sidecar.responses.ids import ResponseIds
+from sidecar.responses.json_text import json_string
 from tests.core.sse import parse
 
 IDS = ResponseIds("0" * 26)
@@ -67,3 +68,51 @@ def test_an_error_is_flat_and_nested_at_once() -> None:
 def test_one_event_is_an_event_line_a_data_line_and_a_blank_line() -> None:
     lines = EventWriter(IDS, FIELDS).start().split(b"\n")
     assert [line.partition(b":")[0] for line in lines] == [b"event", b"data", b"", b"event", b"data", b"", b""]
+
+
+def reasoning_stream(deltas: list[str], *, mirrored: bool) -> bytes:
+    writer = EventWriter(IDS, FIELDS, mirror_reasoning=mirrored)
+    parts = [writer.start(), writer.open_reasoning(), *map(writer.delta, deltas), writer.close("completed")]
+    return b"".join([*parts, writer.finish({**FIELDS, "status": "completed", "output": writer.output})])
+
+
+def test_mirrored_reasoning_is_its_own_summary() -> None:
+    events = parse(reasoning_stream(["a", "b"], mirrored=True))
+    assert [event.type.removeprefix("response.") for event in events[2:-1]] == [
+        "output_item.added",
+        "content_part.added",
+        "reasoning_summary_part.added",
+        "reasoning_text.delta",
+        "reasoning_summary_text.delta",
+        "reasoning_text.delta",
+        "reasoning_summary_text.delta",
+        "reasoning_text.done",
+        "content_part.done",
+        "reasoning_summary_text.done",
+        "reasoning_summary_part.done",
+        "output_item.done",
+    ]
+    assert [event.data["sequence_number"] for event in events] == list(range(len(events)))
+    summary = {"type": "summary_text", "text": "ab"}
+    place = {"item_id": IDS.item("reasoning", 0), "output_index": 0, "summary_index": 0}
+    assert events[4].data == {"type": events[4].type, "sequence_number": 4, **place, "part": {**summary, "text": ""}}
+    assert events[6].data == {"type": events[6].type, "sequence_number": 6, **place, "delta": "a"}
+    assert events[11].data == {"type": events[11].type, "sequence_number": 11, **place, "text": "ab"}
+    assert events[12].data == {"type": events[12].type, "sequence_number": 12, **place, "part": summary}
+    assert events[2].data["item"]["summary"] == []
+    assert events[13].data["item"]["summary"] == [summary]
+    assert events[13].data["item"]["content"] == [{"type": "reasoning_text", "text": "ab"}]
+
+
+@given(st.lists(st.text(), max_size=6))
+def test_a_mirrored_stream_without_its_summary_is_the_plain_stream(deltas: list[str]) -> None:
+    def told(mirrored: bool) -> list[object]:
+        events = parse(reasoning_stream(deltas, mirrored=mirrored))
+        kept = [event.data for event in events if "reasoning_summary" not in event.type]
+        for data in kept:
+            del data["sequence_number"]
+            for item in [data["item"]] if "item" in data else data.get("response", {}).get("output", []):
+                item["summary"] = []
+        return list(kept)
+
+    assert told(True) == told(False)

@@ -12,7 +12,7 @@ from sidecar.exchange.exchange import Exchange
 from sidecar.responses.errors import ApiError
 from sidecar.responses.reply import Reply
 from sidecar.surfaces import SURFACES
-from sidecar.surfaces.endpoints import Operation, Target
+from sidecar.surfaces.endpoints import Endpoint, Operation, Target, find_target
 from tests.core import kit
 
 NODE = SURFACES["node"]
@@ -53,6 +53,41 @@ def test_anything_else_is_refused(method: str, path: str, code: str, allow: str 
         NODE.target({":method": method, ":path": path})
     reply = refused.value.reply()
     assert (reply.outcome, reply.headers.get("allow")) == (code, allow)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "message"),
+    [
+        ("POST", "/v1/infer/response", "There is no POST /v1/infer/response; use POST /v1/infer/responses."),
+        ("POST", "/v1/responses?x=1", "There is no POST /v1/responses; use POST /v1/infer/responses."),
+        (
+            "POST",
+            "/v1/infer/chat/completions",
+            "There is no POST /v1/infer/chat/completions; use POST /v1/infer/responses.",
+        ),
+        ("GET", "/v1/infer/model", "There is no GET /v1/infer/model; use GET /v1/infer/models."),
+        ("GET", "/v1/infer/responses", "GET is not allowed at /v1/infer/responses; use POST."),
+        ("PUT", "/v1/infer/models", "PUT is not allowed at /v1/infer/models; use GET."),
+    ],
+)
+def test_a_mistaken_url_is_told_the_right_one(method: str, path: str, message: str) -> None:
+    with pytest.raises(ApiError) as refused:
+        NODE.target({":method": method, ":path": path})
+    assert refused.value.message == message
+
+
+def test_a_path_is_shown_short_and_printable() -> None:
+    with pytest.raises(ApiError) as refused:
+        NODE.target({":method": "GET", ":path": "/\x1b" + "x" * 100_000})
+    assert len(refused.value.message) < 150
+    assert refused.value.message.isprintable()
+
+
+def test_a_path_with_several_methods_names_them_all() -> None:
+    two = (Endpoint("GET", "/a/{id}", Operation.RETRIEVE_MODEL), Endpoint("POST", "/a/{id}", Operation.LIST_MODELS))
+    with pytest.raises(ApiError) as refused:
+        find_target(two, "PUT", "/a/b")
+    assert (refused.value.allow, refused.value.message) == ("GET, POST", "PUT is not allowed at /a/b; use GET or POST.")
 
 
 def get(path: str, body: bytes = b"") -> tuple[Exchange, Reply]:

@@ -69,6 +69,12 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "input[1].output[0]",
         "'input_file'",
     ),
+    "refusal in an output": (
+        {"input": [CALL, OUTPUT | {"output": [{"type": "refusal", "refusal": "no"}]}]},
+        INVALID,
+        "input[1].output[0].type",
+        "'input_text', 'input_image', 'output_text'",
+    ),
     "item reference": (
         {"input": [USER, {"type": "item_reference", "id": "msg_1"}]},
         UNSUPPORTED,
@@ -124,7 +130,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "beside 'type'",
     ),
     "tool name": ({"tools": [TOOL | {"name": "a b"}]}, INVALID, "tools[0].name", "matches"),
-    "tool name twice": ({"tools": [TOOL, TOOL]}, INVALID, "tools[1].name", "same name"),
+    "tool name twice": ({"tools": [TOOL, TOOL]}, INVALID, "tools[1].name", "earlier tool"),
     "parameters": ({"tools": [TOOL | {"parameters": []}]}, INVALID, "tools[0].parameters", "an object"),
     "deep parameters": ({"tools": [TOOL | {"parameters": levels(33)}]}, INVALID, "tools[0].parameters", "32 levels"),
     "large parameters": (
@@ -203,6 +209,44 @@ def test_refuses(parameters: dict[str, Any], code: str, param: str, words: str) 
     error = refusal(**parameters)
     assert (error.code, error.param) == (code, param)
     assert words in error.message
+
+
+PATHS: dict[str, tuple[dict[str, Any], str]] = {
+    name: (parameters, param)
+    for name, (parameters, _, param, _) in REFUSED.items()
+    # A list with a limit is named by the message in its own way, calls and outputs by their call_id.
+    if name not in ("unlisted, long",) and not name.endswith(("twice", "without output", "without call"))
+}
+
+
+@pytest.mark.parametrize(("parameters", "path"), PATHS.values(), ids=PATHS.keys())
+def test_a_message_names_the_whole_path(parameters: dict[str, Any], path: str) -> None:
+    assert path in refusal(**parameters).message
+
+
+def test_a_message_about_a_role_names_all_roles() -> None:
+    for role in ("tool", 7):
+        message = refusal(input=[{"role": role, "content": ""}]).message
+        assert "'user', 'assistant', 'system' or 'developer'" in message
+
+
+def test_a_sentence_of_each_kind() -> None:
+    said = {
+        refusal(**parameters).message
+        for parameters in (
+            {"tools": [TOOL, TOOL]},
+            {"input": [{"type": "item_reference", "id": "x"}]},
+            {"include": ["message.output_text.logprobs"]},
+            {"text": {"colour": 1}},
+        )
+    }
+    assert said == {
+        "'tools[1].name' is the name of an earlier tool; each may be there once.",
+        "'input[0]' refers to a stored item, and nothing is stored on this node; send items whole in 'input' "
+        "(store: false).",
+        "message.output_text.logprobs in include[0] is not supported on this node",
+        "Unknown parameter: 'text.colour'.",
+    }
 
 
 def test_faults_come_in_openai_s_order() -> None:

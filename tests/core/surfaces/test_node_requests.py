@@ -5,12 +5,16 @@ from typing import Any
 import pytest
 
 from sidecar.config.models import RequestLimits
+from sidecar.prompts.conversation import to_turns
+from sidecar.prompts.features import detect_features
+from sidecar.prompts.template import ChatTemplate
 from sidecar.responses.errors import ApiError
 from sidecar.responses.items import AssistantMessage, FunctionCallOutput, InputMessage
 from sidecar.responses.parts import InputText
 from sidecar.responses.request import ResponsesRequest
 from sidecar.surfaces.limits import check_limits
 from sidecar.surfaces.node import NODE
+from tests.core.prompts.chat_models import TOOLS
 from tests.core.surfaces.node_requests import CALL, OUTPUT, TOOL, USER, accept, levels, schema_format
 
 ACCEPTED: dict[str, dict[str, Any]] = {
@@ -61,6 +65,9 @@ ACCEPTED: dict[str, dict[str, Any]] = {
     "output before its call": {"input": [OUTPUT, CALL]},
     "empty output": {"input": [CALL, OUTPUT | {"output": ""}]},
     "output as a list of parts": {"input": [CALL, OUTPUT | {"output": [{"type": "input_text", "text": "{}"}]}]},
+    "output with another model's text": {
+        "input": [CALL, OUTPUT | {"output": [{"type": "output_text", "text": "a", "annotations": [], "logprobs": []}]}]
+    },
     "empty reasoning": {"input": [{"type": "reasoning", "id": "rs_1", "summary": []}, USER]},
     "reasoning in all its forms": {
         "input": [
@@ -196,3 +203,15 @@ def test_a_model_has_limits(limits: RequestLimits, status: int, param: str | Non
         check_limits(request, 100, limits)
     assert (caught.value.status, caught.value.param) == (status, param)
     assert words in caught.value.message
+
+
+def test_parts_of_an_output_are_joined_whatever_their_type() -> None:
+    parts = [{"type": "input_text", "text": "A"}, {"type": "output_text", "text": "B"}]
+    turns = to_turns(accept(input=[USER, CALL, OUTPUT | {"output": parts}]), detect_features(ChatTemplate(TOOLS)))
+    assert [turn["content"] for turn in turns if turn["role"] == "tool"] == ["A\nB"]
+
+
+def test_a_tool_without_parameters_is_echoed_as_it_was_sent() -> None:
+    request = accept(tools=[TOOL])
+    (tool,) = NODE.new_response(request, "resp_1", 1)["tools"]
+    assert tool == {"type": "function", "name": "f", "description": None, "parameters": None, "strict": False}

@@ -61,7 +61,11 @@ def render(settings: EnvoySettings) -> str:
     The types and the ``Retry-After`` of Envoy's own errors come from the sidecar's table of codes.
     """
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(ROOT / "envoy"), undefined=jinja2.StrictUndefined, keep_trailing_newline=True
+        loader=jinja2.FileSystemLoader(ROOT / "envoy"),
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     variables = {name: getattr(settings, name) for name in EnvoySettings.__dataclass_fields__}
     return environment.get_template("local.yaml.j2").render(

@@ -31,13 +31,22 @@ def run(command: Sequence[str | Path], failure: str, directory: Path | None = No
 class Process:
     """A running part. It leads a process group of its own, so that ending it ends its children too."""
 
-    def __init__(self, name: str, argv: Sequence[str], log: Path, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        argv: Sequence[str],
+        log: Path,
+        env: Mapping[str, str] | None = None,
+        directory: Path | None = None,
+    ) -> None:
+        """``env`` is added to the environment; ``directory`` is where the part runs, or else the current one."""
         self.name = name
         self.log = log
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as output:
             self._popen = subprocess.Popen(
                 argv,
+                cwd=directory,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

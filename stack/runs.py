@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from stack.paths import RUN
+from stack.sidecar import COMMAND
 from stack.triton import SHARED_MEMORY_PREFIX
 
 VARIABLE = "RESPONSES_STACK_RUN"
@@ -127,7 +128,7 @@ def _is_sidecar(pid: int) -> bool:
         arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
         return False
-    return any(argument.endswith(b"/responses-sidecar") for argument in arguments[:2])
+    return tuple(map(os.fsdecode, arguments[1 : 1 + len(COMMAND)])) == COMMAND
 
 
 def _leads_a_group(pid: int) -> bool:

@@ -13,9 +13,11 @@ import yaml
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from stack.net import peer_pid
+from stack.paths import ROOT
 from stack.process import Process
 
-_BINARY = Path(sys.executable).with_name("responses-sidecar")
+COMMAND = ("-m", "sidecar", "serve")
+"""What follows the interpreter in the supervisor's command line; run in a checkout, it is that checkout's code."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,10 @@ class Sidecar:
         }
         self.config.write_text(yaml.safe_dump(content, sort_keys=False))
         self.process = Process(
-            "The sidecar", [str(_BINARY), "serve", "--config", str(self.config)], run_dir / "sidecar.log"
+            "The sidecar",
+            [sys.executable, *COMMAND, "--config", str(self.config.resolve())],
+            run_dir / "sidecar.log",
+            directory=ROOT,
         )
 
     def wait_ready(self, seconds: float = 120) -> None:

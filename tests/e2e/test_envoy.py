@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -85,10 +87,40 @@ ERRORS = {
         413,
         "payload_too_large",
     ),
-    "upgrade": (
-        request("POST", PATH, key=KEY, headers=["Connection: upgrade", "Upgrade: websocket"]),
-        403,
-        "forbidden",
+    "GET, upgrade": (
+        request("GET", PATH, key=KEY, headers=["Connection: upgrade", "Upgrade: websocket"]),
+        405,
+        "method_not_allowed",
+    ),
+    "POST, upgrade, no sidecar": (
+        request("POST", PATH, key=KEY, headers=["Connection: upgrade", "Upgrade: foo"], body=b"{}"),
+        503,
+        "node_unavailable",
+    ),
+    "unknown Transfer-Encoding": (
+        request("POST", PATH, key=KEY, headers=["Transfer-Encoding: xchunked"]),
+        400,
+        "invalid_request",
+    ),
+    "gRPC": (
+        request("POST", PATH, key=KEY, headers=["Content-Type: application/grpc"], body=b"{}"),
+        415,
+        "unsupported_media_type",
+    ),
+    "gRPC with a message format": (
+        request("POST", PATH, key=KEY, headers=["Content-Type: application/grpc+proto"], body=b"{}"),
+        415,
+        "unsupported_media_type",
+    ),
+    "gRPC without a key": (
+        request("POST", PATH, headers=["Content-Type: application/grpc"], body=b"{}"),
+        401,
+        "unauthorized",
+    ),
+    "gRPC, too long by its Content-Length": (
+        request("POST", PATH, key=KEY, headers=["Content-Type: application/grpc", "Content-Length: 41943041"]),
+        413,
+        "payload_too_large",
     ),
     "no HTTP": (b"nonsense\r\n\r\n", 400, "invalid_request"),
     "no host": (f"POST {PATH} HTTP/1.1\r\n\r\n".encode(), 400, "invalid_request"),
@@ -156,6 +188,36 @@ def test_a_body_of_unknown_length_is_refused_once_it_is_too_long(stack: LocalSta
     reply = exchange(stack.port, [head, *[chunk] * 41, b"0\r\n\r\n"])
     assert (reply.status, reply.error()["code"]) == (413, "payload_too_large")
     assert reply.error()["message"] == "The request body is larger than 41943040 bytes."
+
+
+@pytest.fixture(params=["tunnel", "direct"])
+def either_stack(request: pytest.FixtureRequest) -> LocalStack:
+    """A stack on each wire."""
+    found: LocalStack = request.getfixturevalue({"tunnel": "stack", "direct": "direct_stack"}[request.param])
+    return found
+
+
+def create(stack: LocalStack, *headers: str, key: str | None = None, **body: Any) -> Reply:
+    """Ask the scripted model."""
+    lines = ["Content-Type: application/json", *headers]
+    content = json.dumps({"model": "scripted", "input": "Hello", **body}).encode()
+    return exchange(stack.port, [request("POST", PATH, key=key or stack.api_key, headers=lines, body=content)])
+
+
+def test_an_upgrade_that_a_client_offers_is_ignored(either_stack: LocalStack) -> None:
+    reply = create(either_stack, "Connection: upgrade", "Upgrade: foo")
+    assert (reply.status, reply.json()["status"]) == (200, "completed")
+
+
+def test_envoy_rejects_no_header_mutation(either_stack: LocalStack) -> None:
+    foreign = ["X-Envoy-Upstream-Rq-Timeout-Ms: 1", "X-Forwarded-For: 192.0.2.1", "Grpc-Timeout: 1m", "TE: trailers"]
+    assert create(either_stack, *foreign).status == 200
+    assert create(either_stack, *foreign, stream=True).status == 200
+    assert create(either_stack, *foreign, temperature=3).status == 400
+    assert create(either_stack, *foreign, input='script:[{"error": "no"}]').status == 503
+    assert create(either_stack, *foreign, key="b3os_sk_other").status == 401
+    rejected = either_stack.envoy.stats("http.ingress.ext_proc.rejected_header_mutations")
+    assert list(rejected.values()) == [0]
 
 
 def test_no_key_is_401_whether_the_sidecar_runs_or_not(own_stack: LocalStack) -> None:

@@ -7,6 +7,7 @@ to which it appends what happens to each request.
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,6 +21,8 @@ from .event_log import EventLog
 from .player import Player
 from .script import Script
 
+_LOOK_SECONDS = 0.05
+
 
 class Scripted:
     """What Triton's Python backend calls; a model names its contract."""
@@ -32,9 +35,11 @@ class Scripted:
         return declare(config, cls.contract.inputs, cls.contract.outputs)
 
     def initialize(self, args: dict[str, str]) -> None:
-        """Load the tokenizer and start the player."""
+        """Load the tokenizer and start the player; where the parameter ``load_when`` names a file, once it exists."""
         parameters = json.loads(args["model_config"])["parameters"]
         settings = {name: parameter["string_value"] for name, parameter in parameters.items()}
+        while "load_when" in settings and not Path(settings["load_when"]).exists():
+            time.sleep(_LOOK_SECONDS)
         self._vocabulary = Vocabulary(Path(os.environ["TOKENIZER_DIR"]))
         self._log = EventLog(os.environ.get("SCRIPTED_EVENT_LOG"))
         self._requests = Requests(self.contract(self._vocabulary, settings))

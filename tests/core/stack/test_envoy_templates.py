@@ -1,0 +1,96 @@
+"""The templates of Envoy's configuration are written to be read, and installed with the package."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+from stack.envoy import EnvoySettings, Wire, render
+from stack.paths import ROOT
+
+TEMPLATES = sorted((ROOT / "envoy").rglob("*.j2"))
+PARTS = sorted((ROOT / "envoy" / "parts").glob("*.j2"))
+WIRES: list[Wire] = ["tunnel", "direct"]
+_MOST_MEMBERS = 3
+
+
+def rendered(wire: Wire, run_dir: Path) -> str:
+    return render(
+        EnvoySettings(
+            port=8080,
+            sockets=run_dir,
+            worker_sockets=[run_dir / "worker-0.sock", run_dir / "worker-1.sock"],
+            triton_host="127.0.0.1",
+            triton_port=8001,
+            api_keys={"one": "b3os_sk_1", "two": "b3os_sk_2"},
+            log_path=run_dir / "access.log",
+            wire=wire,
+        )
+    )
+
+
+def widest_flow_mapping(text: str) -> int:
+    """How many members the largest mapping in braces has."""
+    widest, members, depth = 0, 0, 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        if isinstance(event, yaml.MappingStartEvent) and event.flow_style:
+            depth += 1
+            if depth == 1:
+                members = 0
+        elif isinstance(event, yaml.MappingEndEvent) and depth:
+            depth -= 1
+            widest = max(widest, members // 2)
+        elif isinstance(event, yaml.ScalarEvent) and depth:
+            members += 1
+    return widest
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
+def test_no_line_is_longer_than_code_may_be(path: Path) -> None:
+    assert [line for line in path.read_text().splitlines() if len(line) > 120] == []
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_what_is_rendered_is_in_block_style(wire: Wire, tmp_path: Path) -> None:
+    assert widest_flow_mapping(rendered(wire, tmp_path)) <= _MOST_MEMBERS
+
+
+def test_a_wide_flow_mapping_would_be_found() -> None:
+    assert widest_flow_mapping("a: {b: 1, c: {d: 2, e: 3}, f: 4}\n") > _MOST_MEMBERS
+
+
+@pytest.mark.parametrize("path", PARTS, ids=lambda path: path.name)
+def test_a_part_says_what_it_is_for_and_what_it_needs(path: Path) -> None:
+    head = re.match(r"\{# (.+?) #\}\n", path.read_text(), re.DOTALL)
+    assert head is not None
+    assert re.search(r"\bneed", head[1], re.IGNORECASE)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_the_egress_listener_belongs_to_the_tunnel(wire: Wire, tmp_path: Path) -> None:
+    resources = yaml.safe_load(rendered(wire, tmp_path))["static_resources"]
+    assert ("egress" in [listener["name"] for listener in resources["listeners"]]) is (wire == "tunnel")
+    assert ("egress_tunnel" in [cluster["name"] for cluster in resources["clusters"]]) is (wire == "tunnel")
+
+
+def test_the_wheel_brings_the_templates(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    for part in ("sidecar", "conformance", "envoy"):
+        shutil.copytree(ROOT / part, source / part, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    build = "import sys; from setuptools.build_meta import build_wheel; build_wheel(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", build, tmp_path], cwd=source, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert sorted(name for name in names if name.endswith(".j2")) == sorted(
+        f"sidecar/envoy_templates/{path.relative_to(ROOT / 'envoy')}" for path in TEMPLATES
+    )
+    assert not [name for name in names if name.startswith("envoy/")]

@@ -34,8 +34,11 @@ LIMIT = "rate_limit_error"
 PERMISSION = "permission_error"
 SERVER = "server_error"
 
+OPENAI_FAILED_CODES = ("server_error", "rate_limit_exceeded", "invalid_prompt")
+"""Those of OpenAI's codes for a response that failed which can happen here."""
+
 FAILED_CODES = {INVALID: "invalid_prompt", LIMIT: "rate_limit_exceeded"}
-"""OpenAI's codes for a response that failed, by the type of the error; ``server_error`` for all others."""
+"""The code of a response that failed, by the type of the error; ``server_error`` for all others."""
 
 CODES: dict[str, ErrorKind] = {
     "invalid_request": ErrorKind(

@@ -5,20 +5,34 @@ The union is of all items that have a model here. A surface takes a union of its
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Generic, Literal
+from typing import Annotated, Any, ClassVar, Generic, Literal
 
 from pydantic import Discriminator, FailFast, Field, Tag
 from typing_extensions import TypeVar
 
 from sidecar.responses.parts import AssistantPartT, InputPartT, ReasoningText, ToolOutputPartT
-from sidecar.responses.request_model import RequestModel, fault, text_as_parts, type_tag
+from sidecar.responses.request_model import (
+    BOOLEAN_OR_NULL,
+    OBJECT_OR_NULL,
+    STRING_OR_NULL,
+    RequestModel,
+    fault,
+    text_as_parts,
+    type_tag,
+)
 
 MAX_ITEMS = 16_384
 """Items no model setting may exceed; it bounds the time that reading one request takes."""
 
 
+_OF_ANY_ITEM = {"id": STRING_OR_NULL, "status": STRING_OR_NULL}
+_OF_ANY_CALL = {"namespace": STRING_OR_NULL, "caller": OBJECT_OR_NULL}
+
+
 class InputMessage(RequestModel, Generic[InputPartT]):
     """A message to the assistant."""
+
+    ignored_members: ClassVar = _OF_ANY_ITEM | {"phase": STRING_OR_NULL}
 
     type: Literal["message"] | None = None
     role: Literal["user", "system", "developer"]
@@ -28,6 +42,8 @@ class InputMessage(RequestModel, Generic[InputPartT]):
 class AssistantMessage(RequestModel, Generic[AssistantPartT]):
     """A message the assistant wrote earlier."""
 
+    ignored_members: ClassVar = _OF_ANY_ITEM | {"phase": STRING_OR_NULL}
+
     type: Literal["message"] | None = None
     role: Literal["assistant"]
     content: Annotated[list[AssistantPartT], FailFast(), text_as_parts("output_text")]
@@ -35,6 +51,8 @@ class AssistantMessage(RequestModel, Generic[AssistantPartT]):
 
 class FunctionCall(RequestModel):
     """A call the assistant made earlier. ``arguments`` is its text, which a model may have left malformed."""
+
+    ignored_members: ClassVar = _OF_ANY_ITEM | _OF_ANY_CALL | {"async": BOOLEAN_OR_NULL}
 
     type: Literal["function_call"]
     call_id: Annotated[str, Field(min_length=1)]
@@ -45,6 +63,8 @@ class FunctionCall(RequestModel):
 class FunctionCallOutput(RequestModel, Generic[ToolOutputPartT]):
     """What a called function returned."""
 
+    ignored_members: ClassVar = _OF_ANY_ITEM | _OF_ANY_CALL | {"name": STRING_OR_NULL}
+
     type: Literal["function_call_output"]
     call_id: Annotated[str, Field(min_length=1)]
     output: Annotated[list[ToolOutputPartT], FailFast(), text_as_parts("input_text")]
@@ -52,6 +72,8 @@ class FunctionCallOutput(RequestModel, Generic[ToolOutputPartT]):
 
 class ReasoningItem(RequestModel):
     """An assistant's earlier reasoning. Nothing in it is required: clients echo empty and encrypted ones."""
+
+    ignored_members: ClassVar = _OF_ANY_ITEM | {"encrypted_content": STRING_OR_NULL}
 
     type: Literal["reasoning"]
     summary: Annotated[list[ReasoningText], FailFast()] = Field(default_factory=list)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, WithJsonSchema
 
 from sidecar.responses.request_model import fault
 
@@ -31,5 +31,14 @@ def _levels(value: Any) -> int:
     return 0
 
 
-JsonSchema = Annotated[dict[str, Any], AfterValidator(_within_limits)]
+JsonSchema = Annotated[
+    dict[str, Any],
+    AfterValidator(_within_limits),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "description": f"A JSON Schema of at most {MAX_BYTES} bytes (without spaces) and {MAX_LEVELS} levels.",
+        }
+    ),
+]
 """A JSON Schema object of at most :data:`MAX_BYTES` serialized without spaces and :data:`MAX_LEVELS` levels."""

@@ -5,12 +5,12 @@ The unions are of all parts that have a model here. A surface may take others: w
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag
 from typing_extensions import TypeVar
 
-from sidecar.responses.request_model import RequestModel, type_tag
+from sidecar.responses.request_model import ARRAY_OR_NULL, RequestModel, type_tag
 
 _URL_SCHEMES = "^([Dd][Aa][Tt][Aa]:|[Hh][Tt][Tt][Pp][Ss]?://)"
 
@@ -25,6 +25,8 @@ class InputText(RequestModel):
 class InputImage(RequestModel):
     """An image given to the model: ``image_url`` is a ``data:`` URL or an http(s) URL."""
 
+    ignored_members: ClassVar = {"detail": {"enum": ["low", "high", "auto", "original", None]}}
+
     type: Literal["input_image"]
     image_url: Annotated[
         str,
@@ -35,6 +37,8 @@ class InputImage(RequestModel):
 
 class OutputText(RequestModel):
     """Text an assistant wrote earlier."""
+
+    ignored_members: ClassVar = {"annotations": ARRAY_OR_NULL, "logprobs": ARRAY_OR_NULL}
 
     type: Literal["output_text"]
     text: str

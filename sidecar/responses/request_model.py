@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, model_validator
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
@@ -19,6 +19,9 @@ class RequestModel(BaseModel):
     """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
+
+    ignored_members: ClassVar[Mapping[str, dict[str, Any]]] = {}
+    """Members that clients are known to send and nothing is made of, with their JSON Schemas, for documents."""
 
     @classmethod
     def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
@@ -54,6 +57,12 @@ def fault(message: str, *, member: str = "", code: str = "invalid_request") -> P
     ``[2].name``). ``{path}`` in the message stands for the whole path.
     """
     return PydanticCustomError("request_fault", "{message}", {"message": message, "member": member, "code": code})
+
+
+STRING_OR_NULL = {"type": ["string", "null"]}
+OBJECT_OR_NULL = {"type": ["object", "null"]}
+ARRAY_OR_NULL = {"type": ["array", "null"]}
+BOOLEAN_OR_NULL = {"type": ["boolean", "null"]}
 
 
 @dataclass(frozen=True)

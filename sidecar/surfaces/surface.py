@@ -50,7 +50,8 @@ class Surface:
     since the epoch); ``extension`` makes the members that the final response has beyond it, from the node's name and
     timings in milliseconds. ``error_members`` are those of an error body, from the error and the request's id;
     ``codes`` are the codes it can have. ``schemas`` are the JSON Schemas of what this surface's answers have of their
-    own, by name: ``Response``, and any that replaces a general one. ``title`` and ``description`` head its documents.
+    own, by name: ``Response``, and any that replaces a general one. ``title`` and ``description`` head its documents,
+    ``example`` is a request for them.
 
     Settings: ``failed_event`` sends ``response.failed`` before the ``error`` event of a stream that fails, for clients
     that read only that. ``reasoning_summary`` ``mirror`` shows reasoning as its own summary too, where a request asks
@@ -68,6 +69,7 @@ class Surface:
     extension: Callable[[str, Mapping[str, float]], Json]
     schemas: Mapping[str, Json]
     type_words: TypeWords
+    example: Json
     checks: tuple[Check, ...] = ()
     error_members: Callable[[ApiError, str], Json] = openai_error
     failed_event: bool = True

@@ -6,7 +6,7 @@ from sidecar.responses.errors import CODES
 from sidecar.responses.pairing import check_pairing
 from sidecar.responses.request import ResponsesRequest
 from sidecar.surfaces.endpoints import Endpoint, Operation
-from sidecar.surfaces.node.parameters import PARAMETERS
+from sidecar.surfaces.node.parameters import EXAMPLE, PARAMETERS
 from sidecar.surfaces.node.response import RESPONSE_SCHEMA, extension, new_response
 from sidecar.surfaces.node.unions import TYPE_WORDS, NodeRequest
 from sidecar.surfaces.parameters import request_type
@@ -35,4 +35,5 @@ NODE = Surface(
     new_response=new_response,
     extension=extension,
     schemas={"Response": RESPONSE_SCHEMA},
+    example=EXAMPLE,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
+from sidecar.responses.json_text import Json
 from sidecar.responses.request import Include
 from sidecar.surfaces.parameters import Accepted, EachOf, Ignored, Only, Parameter, Refused
 
@@ -80,3 +81,20 @@ PARAMETERS = (
     Parameter("frequency_penalty", Only((0,), ignored=True)),
     Parameter("presence_penalty", Only((0,), ignored=True)),
 )
+
+EXAMPLE: Json = {
+    "model": "qwen3-8b",
+    "instructions": "You are a concise assistant.",
+    "input": [{"role": "user", "content": "What is the weather in Eugene?"}],
+    "tools": [
+        {
+            "type": "function",
+            "name": "get_weather",
+            "description": "Current weather for a city.",
+            "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+        }
+    ],
+    "reasoning": {"effort": "low"},
+    "stream": True,
+}
+"""A request that uses what clients mostly use."""

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sidecar.responses.echo import echo_format, echo_tool, echo_tool_choice
+from sidecar.responses.errors import OPENAI_FAILED_CODES
 from sidecar.responses.json_text import Json
 from sidecar.responses.request import ResponsesRequest
+from sidecar.surfaces.openapi.answers import OUTPUT_ITEM
 from sidecar.surfaces.openapi.shorthand import (
     BOOLEAN,
     INTEGER,
@@ -68,12 +70,12 @@ RESPONSE_SCHEMA = object_of(
         "completed_at": or_null(UNIX_TIME),
         "status": {"enum": ["in_progress", "completed", "incomplete", "failed"]},
         "background": const(False),
-        "error": or_null(object_of("What failed.", {"code": STRING, "message": STRING})),
+        "error": or_null(object_of("What failed.", {"code": {"enum": list(OPENAI_FAILED_CODES)}, "message": STRING})),
         "incomplete_details": or_null(object_of("Why the answer was cut.", {"reason": const("max_output_tokens")})),
         "instructions": or_null(STRING),
         "max_output_tokens": or_null(INTEGER),
         "model": STRING,
-        "output": list_of({"oneOf": [ref("OutputMessage"), ref("OutputReasoning"), ref("OutputFunctionCall")]}),
+        "output": list_of(OUTPUT_ITEM),
         "parallel_tool_calls": BOOLEAN,
         "previous_response_id": {"type": "null"},
         "reasoning": {"type": "object"},

@@ -10,6 +10,9 @@ from sidecar.surfaces.openapi.shorthand import COUNT, STRING, UNIX_TIME, const, 
 
 _ITEM_STATUS: Json = {"enum": ["in_progress", "completed", "incomplete"]}
 
+OUTPUT_ITEM: Json = {"oneOf": [ref("OutputMessage"), ref("OutputReasoning"), ref("OutputFunctionCall")]}
+"""An item of ``output``."""
+
 SHARED_SCHEMAS: dict[str, Json] = {
     "OutputMessage": object_of(
         "A message of the assistant.",
@@ -18,17 +21,16 @@ SHARED_SCHEMAS: dict[str, Json] = {
             "id": STRING,
             "status": _ITEM_STATUS,
             "role": const("assistant"),
-            "content": list_of(
-                object_of(
-                    "Text.",
-                    {
-                        "type": const("output_text"),
-                        "text": STRING,
-                        "annotations": list_of({"type": "object"}),
-                        "logprobs": list_of({"type": "object"}),
-                    },
-                )
-            ),
+            "content": list_of(ref("OutputTextContent")),
+        },
+    ),
+    "OutputTextContent": object_of(
+        "Text.",
+        {
+            "type": const("output_text"),
+            "text": STRING,
+            "annotations": list_of({"type": "object"}),
+            "logprobs": list_of({"type": "object"}),
         },
     ),
     "OutputReasoning": object_of(
@@ -37,11 +39,12 @@ SHARED_SCHEMAS: dict[str, Json] = {
             "type": const("reasoning"),
             "id": STRING,
             "status": _ITEM_STATUS,
-            "summary": list_of(ref("ReasoningText")),
-            "content": list_of(ref("ReasoningText")),
+            "summary": list_of(ref("SummaryTextContent")),
+            "content": list_of(ref("ReasoningTextContent")),
         },
-        optional=("status", "content"),
     ),
+    "ReasoningTextContent": object_of("Reasoning as it is.", {"type": const("reasoning_text"), "text": STRING}),
+    "SummaryTextContent": object_of("A summary of the reasoning.", {"type": const("summary_text"), "text": STRING}),
     "OutputFunctionCall": object_of(
         "A call that the client is to make.",
         {
@@ -75,19 +78,17 @@ SHARED_SCHEMAS: dict[str, Json] = {
 }
 
 
-def error_schema(codes: Sequence[str]) -> Json:
-    """An error body with one of ``codes``."""
-    return object_of(
-        "Any failure.",
-        {
-            "error": object_of(
-                "What failed.",
-                {
-                    "message": STRING,
-                    "type": {"enum": sorted({CODES[code].type for code in codes})},
-                    "param": or_null({"type": "string", "description": "A path such as `input[0].content`."}),
-                    "code": {"enum": list(codes)},
-                },
-            )
-        },
-    )
+def error_schemas(codes: Sequence[str]) -> dict[str, Json]:
+    """An error body with one of ``codes``. A surface with further members has its own ``ErrorDetails``."""
+    return {
+        "Error": object_of("Any failure.", {"error": ref("ErrorDetails")}),
+        "ErrorDetails": object_of(
+            "What failed.",
+            {
+                "message": STRING,
+                "type": {"enum": sorted({CODES[code].type for code in codes})},
+                "param": or_null({"type": "string", "description": "A path such as `input[0].content`."}),
+                "code": {"enum": list(codes)},
+            },
+        ),
+    }

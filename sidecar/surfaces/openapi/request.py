@@ -9,11 +9,21 @@ from typing import Any
 from pydantic.json_schema import CoreModeRef, CoreRef, DefsRef, GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from sidecar.config.models import RequestLimits
+from sidecar.responses.body import MAX_DEPTH
 from sidecar.responses.json_text import Json
 from sidecar.responses.request_model import ClosedModel
 from sidecar.surfaces.openapi.shorthand import REF_TEMPLATE, or_null, own_references
 from sidecar.surfaces.parameters import OWN_DEFAULT, Parameter
 from sidecar.surfaces.surface import Surface
+
+_LIMITS = RequestLimits()
+_DESCRIPTION = (
+    "What to answer, and how. `null` is the same as leaving a parameter out.\n\n"
+    f"A model may be set otherwise, but in general a request has at most {_LIMITS.max_request_bytes} bytes, "
+    f"{_LIMITS.max_items} items, {_LIMITS.max_tools} tools and {_LIMITS.max_images} images. Arrays and objects are "
+    f"nested at most {MAX_DEPTH} levels deep."
+)
 
 
 class _RequestSchema(GenerateJsonSchema):
@@ -32,7 +42,10 @@ class _RequestSchema(GenerateJsonSchema):
                 if member.get("default", ...) is None:
                     del member["default"]
                 properties[name] = _with_null(member)
-        if issubclass(schema["cls"], ClosedModel):
+        model = schema["cls"]
+        for name, member in model.ignored_members.items():
+            properties[name] = {"description": "Accepted and ignored.", **member}
+        if issubclass(model, ClosedModel):
             json_schema["additionalProperties"] = False
         return json_schema
 
@@ -60,7 +73,7 @@ def request_schemas(surface: Surface) -> dict[str, Json]:
         if not row.top_level:
             _describe_member(row, schema, definitions)
     schema["additionalProperties"] = False
-    schema["description"] = "What to answer, and how. `null` is the same as leaving a parameter out."
+    schema["description"] = _DESCRIPTION
     return {**definitions, "CreateResponse": schema}
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from sidecar.responses.json_text import Json
 
-REF_TEMPLATE = "#/components/schemas/{model}"
+_SCHEMAS = "#/components/schemas/"
+REF_TEMPLATE = _SCHEMAS + "{model}"
 
 STRING: Json = {"type": "string"}
 INTEGER: Json = {"type": "integer"}
@@ -50,8 +51,9 @@ def const(value: Any) -> Json:
 def own_references(schema: Any) -> Iterator[str]:
     """The names of the schemas that ``schema`` itself refers to."""
     if isinstance(schema, dict):
-        if isinstance(schema.get("$ref"), str):
-            yield schema["$ref"].rpartition("/")[2]
+        reference = schema.get("$ref")
+        if isinstance(reference, str) and reference.startswith(_SCHEMAS):
+            yield reference.removeprefix(_SCHEMAS)
         for value in schema.values():
             yield from own_references(value)
     elif isinstance(schema, list):

@@ -4,14 +4,12 @@ import json
 
 import pytest
 
-from sidecar.responses.errors import CODES, ApiError
-
-OPENAI_S = {"server_error", "rate_limit_exceeded", "invalid_prompt"}
+from sidecar.responses.errors import CODES, OPENAI_FAILED_CODES, ApiError
 
 
 @pytest.mark.parametrize("code", CODES)
 def test_a_failed_response_has_a_code_of_openai_s(code: str) -> None:
-    assert ApiError(code, "").failed_code in OPENAI_S
+    assert ApiError(code, "").failed_code in OPENAI_FAILED_CODES
 
 
 @pytest.mark.parametrize(

@@ -127,8 +127,8 @@ def test_its_document_is_made_of_its_table() -> None:
     assert properties["colour"] == {"description": "Accepted and ignored. Any."}
     assert schemas["ReasoningSettings"]["properties"]["effort"] == {"enum": ["low", None]}
     assert "Note" in schemas
-    assert not schemas.keys() & {"FunctionTool", "FunctionCall", "InputImage", "OutputMessage"}
-    assert (schemas["Response"]["description"], schemas["Error"]["description"]) == ("A toy.", "Broken.")
+    assert not schemas.keys() & {"FunctionTool", "FunctionCall", "InputImage", "ModelList"}
+    assert (schemas["Response"]["description"], schemas["ErrorDetails"]["description"]) == ("A toy.", "Broken.")
     assert described["paths"]["/toys"]["post"]["responses"].keys() & {"401", "503"} == set()
 
 

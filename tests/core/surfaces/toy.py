@@ -74,5 +74,9 @@ TOY = Surface(
     new_response=new_response,
     extension=extension,
     error_members=error_members,
-    schemas={"Response": object_of("A toy.", {"id": STRING}), "Error": object_of("Broken.", {"error": {}})},
+    schemas={
+        "Response": object_of("A toy.", {"id": STRING}),
+        "ErrorDetails": object_of("Broken.", {"request_id": STRING}),
+    },
+    example={"model": "bear", "input": "hi"},
 )

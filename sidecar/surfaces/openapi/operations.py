@@ -1,0 +1,148 @@
+"""What each operation answers: bodies, headers and, from the table of codes, errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from sidecar.responses.errors import CODES
+from sidecar.responses.json_text import Json
+from sidecar.surfaces.endpoints import Operation
+from sidecar.surfaces.openapi.examples import error_example, event_examples, response_example
+from sidecar.surfaces.openapi.shorthand import COUNT, STRING, ref
+from sidecar.surfaces.surface import Surface
+
+# What can befall any request that needs a key, whatever it is for.
+_ALWAYS = (
+    "invalid_request",
+    "unauthorized",
+    "forbidden",
+    "method_not_allowed",
+    "payload_too_large",
+    "rate_limited",
+    "internal",
+    "node_unavailable",
+)
+_WITHOUT_KEY = ("invalid_request", "method_not_allowed", "payload_too_large", "internal", "node_unavailable")
+
+HEADERS: dict[str, Json] = {
+    "x-request-id": {"description": "Names the request in logs; on every answer.", "schema": STRING},
+    "retry-after": {"description": "Seconds after which to try again, where waiting helps.", "schema": COUNT},
+    "x-should-retry": {
+        "description": "`false` where another try cannot help although the status would make an SDK try.",
+        "schema": {"const": "false"},
+    },
+    "server-timing": {
+        "description": "`ttft`: milliseconds to the first generated token. `total`: to the last; not on streams.",
+        "schema": STRING,
+    },
+    "allow": {"description": "The methods that are allowed.", "schema": STRING},
+}
+"""All headers that answers have beside those of HTTP itself, by name."""
+
+
+def _headers(*names: str) -> Json:
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in ("x-request-id", *names)}
+
+
+def _json(description: str, schema: Json) -> Json:
+    return {"description": description, "headers": _headers(), "content": {"application/json": {"schema": schema}}}
+
+
+def _errors(surface: Surface, codes: Iterable[str]) -> dict[str, Json]:
+    """One answer for each status that those of ``codes`` have which the surface knows."""
+    by_status: dict[int, list[str]] = {}
+    for code in codes:
+        if code in surface.codes:
+            by_status.setdefault(CODES[code].status, []).append(code)
+    return {str(status): _error(surface, of_status) for status, of_status in sorted(by_status.items())}
+
+
+def _error(surface: Surface, codes: list[str]) -> Json:
+    kinds = [CODES[code] for code in codes]
+    retry_after = any(kind.retry_after is not None for kind in kinds)
+    never = any(not kind.should_retry for kind in kinds) or "infer_backend_unavailable" in codes
+    names = ["retry-after"] * retry_after + ["x-should-retry"] * never + ["allow"] * ("method_not_allowed" in codes)
+    return {
+        "description": "\n\n".join(f"`{code}`: {CODES[code].meaning}" for code in codes),
+        "headers": _headers(*names),
+        "content": {
+            "application/json": {
+                "schema": ref("Error"),
+                "examples": {code: {"value": error_example(surface, code)} for code in codes},
+            }
+        },
+    }
+
+
+def _create_response(surface: Surface) -> Json:
+    body = {"schema": ref("CreateResponse"), "examples": {"request": {"value": surface.example}}}
+    events = {name: {"value": event} for name, event in event_examples(surface).items()}
+    return {
+        "operationId": "createResponse",
+        "summary": "Create a response",
+        "requestBody": {"required": True, "content": {"application/json": body}},
+        "responses": {
+            "200": {
+                "description": "The response, or its events with `stream: true`.",
+                "headers": _headers("server-timing"),
+                "content": {
+                    "application/json": {
+                        "schema": ref("Response"),
+                        "examples": {"response": {"value": response_example(surface)}},
+                    },
+                    "text/event-stream": {"schema": ref("StreamEvent"), "examples": events},
+                },
+            },
+            # What is not found here is another path.
+            **_errors(surface, (code for code in surface.codes if code != "not_found")),
+        },
+    }
+
+
+def _list_models(surface: Surface) -> Json:
+    return {
+        "operationId": "listModels",
+        "summary": "List the models",
+        "responses": {"200": _json("The models.", ref("ModelList")), **_errors(surface, _ALWAYS)},
+    }
+
+
+def _retrieve_model(surface: Surface) -> Json:
+    return {
+        "operationId": "retrieveModel",
+        "summary": "Look up one model",
+        "parameters": [
+            {
+                "name": "id",
+                "in": "path",
+                "required": True,
+                "description": "A model's name or alias. Slashes may be percent-encoded or not.",
+                "schema": {"type": "string", "minLength": 1},
+            }
+        ],
+        "responses": {
+            "200": _json("The model.", ref("Model")),
+            **_errors(surface, (*_ALWAYS, "model_not_available")),
+        },
+    }
+
+
+def _read_openapi(surface: Surface) -> Json:
+    return {
+        "operationId": "readOpenApi",
+        "summary": "Read this document",
+        "security": [],
+        "responses": {
+            "200": _json("An OpenAPI 3.1 document.", {"type": "object"}),
+            **_errors(surface, _WITHOUT_KEY),
+        },
+    }
+
+
+OPERATIONS: dict[Operation, Callable[[Surface], Json]] = {
+    Operation.CREATE_RESPONSE: _create_response,
+    Operation.LIST_MODELS: _list_models,
+    Operation.RETRIEVE_MODEL: _retrieve_model,
+    Operation.READ_OPENAPI: _read_openapi,
+}
+"""How an operation is described, by what it does."""

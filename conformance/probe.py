@@ -59,7 +59,9 @@ class Probe(NamedTuple):
         """The request body for ``model``."""
         if isinstance(self.body, bytes):
             return self.body
-        return json.dumps({"model": model, "max_output_tokens": ANSWER_LIMIT, **self.body}, ensure_ascii=False).encode()
+        body = {"model": model, "max_output_tokens": ANSWER_LIMIT, **self.body}
+        # What is replayed may hold half a character, which only an escape can carry.
+        return json.dumps(body, ensure_ascii=False).encode(errors="backslashreplace")
 
     def after(self, earlier: Probe, output: list[Any]) -> Probe | None:
         """This turn with what ``earlier`` sent and got replayed; ``None`` where nothing can follow ``output``."""

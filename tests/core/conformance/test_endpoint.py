@@ -104,6 +104,13 @@ def test_a_turn_replays_the_output_of_the_turn_before(monkeypatch: pytest.Monkey
     ]
 
 
+def test_half_a_character_is_replayed_as_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    served = Served(monkeypatch, lambda body: sound(body) if body.get("stream") else whole(message(0, "\ud83d")))
+    assert served.results()["a second turn, streamed"].outcome == "ok"
+    replayed = message(0, "\ud83d")[-1]["item"]
+    assert [body for body in served.bodies if isinstance(body["input"], list) and replayed in body["input"]]
+
+
 def test_a_request_sends_null_for_everything_that_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
     served = Served(monkeypatch)
     served.results()

@@ -1,36 +1,49 @@
-"""A plain HTTP/1.1 client that shows what SDKs hide: the chunks of a body, and whether it ended as announced."""
+"""A plain HTTP/1.1 client that shows what SDKs hide: a body's chunks, when they came, and whether it is whole."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, InvalidURL, RemoteDisconnected
 from typing import NamedTuple
 from urllib.parse import urlsplit
+
+from conformance.words import printable
 
 SECONDS = 120
 """The longest silence of an endpoint that is waited for."""
 
 
+class Piece(NamedTuple):
+    """What one read gave of a body, ``seconds`` after the request was sent.
+
+    ``ends_chunk`` says that a chunk of the chunked transfer encoding ends with it.
+    """
+
+    data: bytes
+    seconds: float = 0.0
+    ends_chunk: bool = True
+
+
 class Answer(NamedTuple):
     """An HTTP answer. Header names are in lower case.
 
-    ``chunks`` are the chunks of the body as the server sent them; a body that is not chunked is one chunk. ``failure``
-    says how the body broke off, ``None`` where it is whole.
+    ``failure`` says how the body broke off, ``None`` where it is whole.
     """
 
     status: int
     headers: Mapping[str, str]
-    chunks: list[bytes]
+    pieces: list[Piece]
     failure: str | None = None
 
     @property
     def body(self) -> bytes:
         """The body."""
-        return b"".join(self.chunks)
+        return b"".join(piece.data for piece in self.pieces)
 
 
 class NoAnswerError(Exception):
-    """The endpoint could not be reached, or sent no HTTP answer."""
+    """The endpoint could not be reached, or sent no HTTP answer; the message is one sentence."""
 
 
 def request(method: str, url: str, headers: Mapping[str, str], body: bytes | None = None) -> Answer:
@@ -42,40 +55,43 @@ def request(method: str, url: str, headers: Mapping[str, str], body: bytes | Non
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"{url} is not an http or https URL")
+        raise ValueError(f"{printable(url)} is not an http or https URL")
     kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-    connection = kind(parts.hostname, parts.port, timeout=SECONDS)
     target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
     try:
+        connection = kind(parts.hostname, parts.port, timeout=SECONDS)
+    except InvalidURL as error:
+        raise ValueError(f"{printable(url)} is not an http or https URL") from error
+    try:
         connection.request(method, target, body, dict(headers))
-        response = connection.getresponse()
-        return _read(response)
-    except (OSError, HTTPException) as error:
-        raise NoAnswerError(str(error) or type(error).__name__) from error
+        sent = time.monotonic()
+        return _read(connection.getresponse(), sent)
+    except InvalidURL as error:
+        raise ValueError(f"{printable(url)} is not an http or https URL") from error
+    except (OSError, RemoteDisconnected) as error:
+        raise NoAnswerError(f"{url} gives no answer: {_reason(error)}") from error
+    except HTTPException as error:
+        raise NoAnswerError(f"{url} does not answer in HTTP") from error
     finally:
         connection.close()
 
 
-def _read(response: HTTPResponse) -> Answer:
+def _reason(error: Exception) -> str:
+    words = error.strerror if isinstance(error, OSError) else None
+    return printable(words or str(error) or type(error).__name__)
+
+
+def _read(response: HTTPResponse, sent: float) -> Answer:
     headers = {name.lower(): value for name, value in response.getheaders()}
-    chunks: list[bytes] = []
+    pieces: list[Piece] = []
     failure = None
     try:
-        if response.chunked:
-            _read_chunks(response, chunks)
-        else:
-            chunks.append(response.read())
+        # One read never goes over the end of a chunk.
+        while data := response.read1(1 << 16):
+            ends_chunk = response.chunked and response.chunk_left == 0
+            pieces.append(Piece(data, time.monotonic() - sent, ends_chunk))
+        if response.length:
+            failure = f"{response.length} bytes are missing"
     except (OSError, HTTPException) as error:
-        failure = str(error) or type(error).__name__
-    return Answer(response.status, headers, chunks, failure)
-
-
-def _read_chunks(response: HTTPResponse, chunks: list[bytes]) -> None:
-    chunk_ended = True
-    # One read never goes over the end of a chunk.
-    while piece := response.read1(1 << 16):
-        if chunk_ended:
-            chunks.append(piece)
-        else:
-            chunks[-1] += piece
-        chunk_ended = response.chunk_left == 0
+        failure = _reason(error)
+    return Answer(response.status, headers, pieces, failure)

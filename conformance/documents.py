@@ -7,23 +7,35 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from conformance.event_types import ITEM_MEMBERS, OTHER_ITEM_MEMBERS
+from conformance.event_types import ITEM_MEMBERS, OTHER_ITEM_MEMBERS, PART_MEMBERS, PARTS_OF
 from conformance.rules import Violation
-from conformance.shapes import ARRAY, COUNT, NAME, STRING, Json, misfits
+from conformance.shapes import ARRAY, COUNT, FLAG, NAME, STRING, Json, misfits
 
 RESPONSE_MEMBERS = {"id": NAME, "object": NAME, "created_at": COUNT, "model": NAME, "status": NAME, "output": ARRAY}
+SETTINGS = {"tools": ARRAY, "parallel_tool_calls": FLAG}
+"""Members that tell how the answer was made, and are never null."""
+REQUIRED = (
+    *("error", "incomplete_details", "instructions", "metadata", "parallel_tool_calls", "temperature", "tool_choice"),
+    *("tools", "top_p"),
+)
+"""The members that OpenAI's schema requires beyond :data:`RESPONSE_MEMBERS`: clients made from it fail without them."""
 USAGE_MEMBERS = {"input_tokens": COUNT, "output_tokens": COUNT, "total_tokens": COUNT}
 ERROR_MEMBERS = {"message": STRING, "type": NAME, "code": NAME}
 ANSWERED = ("completed", "incomplete")
 """The statuses of a response that holds a whole answer, or the beginning of one."""
 
 
-def check_response(response: Json, status: str) -> Iterator[Violation]:
-    """Check a response object that ought to have ``status``."""
+def check_response(response: Json, status: str | None = None) -> list[Violation]:
+    """Check a response object that ought to have ``status``, by default the one that it has."""
+    return list(_check_response(response, str(response.get("status")) if status is None else status))
+
+
+def _check_response(response: Json, status: str) -> Iterator[Violation]:
     for words in misfits(response, RESPONSE_MEMBERS):
         yield Violation("response-shape", f"response: {words}")
     if response.get("object") not in (None, "response"):
         yield Violation("response-shape", "response: 'object' is not \"response\"")
+    yield from _check_settings(response)
     # Servers older than the member leave it out.
     if "completed_at" in response and COUNT.fits(response["completed_at"]) != (status == "completed"):
         yield Violation("completed-at", f"completed_at is {response['completed_at']!r:.40}, the status {status}")
@@ -35,6 +47,13 @@ def check_response(response: Json, status: str) -> Iterator[Violation]:
         yield from _check_usage(response.get("usage"))
         if ARRAY.fits(response.get("output")):
             yield from _check_output(response["output"], status)
+
+
+def _check_settings(response: Json) -> Iterator[Violation]:
+    if missing := [name for name in REQUIRED if name not in response]:
+        yield Violation("response-members", f"response: {', '.join(missing)} missing")
+    for words in misfits(response, {name: kind for name, kind in SETTINGS.items() if name in response}):
+        yield Violation("response-members", f"response: {words}")
 
 
 def _check_failure(error: Any, status: str) -> Iterator[Violation]:
@@ -52,6 +71,8 @@ def _check_usage(usage: Any) -> Iterator[Violation]:
         yield Violation("usage-shape", f"usage: {words}")
     if not faults and usage["total_tokens"] != usage["input_tokens"] + usage["output_tokens"]:
         yield Violation("usage-total", "total_tokens is not the sum of input_tokens and output_tokens")
+    if not faults and not any(usage[name] for name in USAGE_MEMBERS):
+        yield Violation("usage-counted", "input_tokens, output_tokens and total_tokens are 0")
     for whole, name in [("input_tokens", "cached_tokens"), ("output_tokens", "reasoning_tokens")]:
         details = usage.get(f"{whole}_details")
         if not isinstance(details, dict) or misfits(details, {name: COUNT}):
@@ -84,14 +105,34 @@ def check_item(item: Any, path: str) -> Iterator[Violation]:
     members = ITEM_MEMBERS.get(kind, OTHER_ITEM_MEMBERS) if isinstance(kind, str) else OTHER_ITEM_MEMBERS
     for words in misfits(item, members):
         yield Violation("item-shape", f"{path}: {words}")
+    for holder in ("content", "summary"):
+        kinds = PARTS_OF.get((str(kind), holder))
+        parts = item.get(holder)
+        if kinds is not None and isinstance(parts, list):
+            yield from _check_parts(parts, kinds, f"{path}.{holder}")
+        elif kinds is not None and parts is not None and holder not in members:
+            yield Violation("item-shape", f"{path}: '{holder}' is not an array")
+
+
+def _check_parts(parts: list[Any], kinds: set[str], path: str) -> Iterator[Violation]:
+    for at, part in enumerate(parts):
+        kind = part.get("type") if isinstance(part, dict) else None
+        if not isinstance(kind, str) or kind not in kinds:
+            yield Violation("part-type", f"{path}[{at}] is not {' or '.join(sorted(kinds))}")
+            continue
+        for words in misfits(part, PART_MEMBERS[kind]):
+            yield Violation("part-shape", f"{path}[{at}]: {words}")
 
 
 def _check_item_status(item: Json, at: int, response_status: str, *, last: bool) -> Iterator[Violation]:
     status = item.get("status")
-    if str(item.get("type")) not in ITEM_MEMBERS or status is None:
-        # Items of hosted tools have statuses of their own; a message without one is told by its shape.
+    if status is None:
+        # Where it has to be there, the item's shape tells.
         return
-    if status not in ANSWERED or (response_status == "completed" and status != "completed"):
+    # Items of hosted tools have statuses of their own; none of them goes on in an answer.
+    known = str(item.get("type")) in ITEM_MEMBERS
+    unfinished = status not in ANSWERED or (response_status == "completed" and status != "completed")
+    if unfinished if known else status == "in_progress":
         yield Violation("item-status", f"output[{at}] is {status!r:.40} in a response that is {response_status}")
     elif status == "incomplete" and not last:
         yield Violation("incomplete-last", f"output[{at}] is incomplete, but not the last item")

@@ -90,6 +90,13 @@ ITEM_MEMBERS: dict[str, Members] = {
     "reasoning": {"id": NAME, "summary": ARRAY},
     "custom_tool_call": {"id": NAME, "call_id": NAME, "name": NAME, "input": STRING},
 }
+PART_MEMBERS: dict[str, Members] = {
+    # Clients' schemas want the annotations, empty or not.
+    "output_text": {"text": STRING, "annotations": ARRAY},
+    "refusal": {"refusal": STRING},
+    "reasoning_text": {"text": STRING},
+    "summary_text": {"text": STRING},
+}
 OTHER_ITEM_MEMBERS: Members = {"id": NAME, "type": NAME}
 """Of items that a server's own tools make."""
 

@@ -28,6 +28,9 @@ _NEXT_STAGE = {
 }
 """How the start of a stream goes on, by event and stage."""
 
+_KEPT = {"id": "response-id", "created_at": "response-unchanged", "model": "response-unchanged"}
+"""The members that a response keeps from its start, and the rule for each."""
+
 
 class StreamGrammar:
     """Checks the events of one stream in order; ``violations`` grows as it is fed."""
@@ -37,7 +40,7 @@ class StreamGrammar:
         self._events = 0
         self._next_number = 0
         self._stage = ""
-        self._response_id: object = None
+        self._kept: Json = {}
         self._terminals: list[str] = []
         self._items = StreamedItems(self._found)
 
@@ -97,7 +100,7 @@ class StreamGrammar:
     def _take_response(self, type_: str, response: Json | None) -> None:
         if response is None:
             return
-        self._check_id(response.get("id"))
+        self._check_kept(response)
         expected = STATUSES[type_]
         status = response.get("status")
         if status not in expected:
@@ -109,13 +112,14 @@ class StreamGrammar:
         elif type_ not in FAILURES and isinstance(response.get("output"), list) and len(self._terminals) == 1:
             self._items.end(response["output"])
 
-    def _check_id(self, response_id: object) -> None:
-        if self._response_id is None:
-            self._response_id = response_id
-        elif response_id != self._response_id:
-            self._found(
-                "response-id", f"the response's id was {self._response_id!r:.80} and became {response_id!r:.80}"
-            )
+    def _check_kept(self, response: Json) -> None:
+        """Whether the response is still the one that began."""
+        for name, rule in _KEPT.items():
+            # What is missing is told by the response's shape.
+            now = response.get(name)
+            before = self._kept.setdefault(name, now) if now is not None else None
+            if now != before:
+                self._found(rule, f"the response's {name} was {before!r:.80} and became {now!r:.80}")
 
     def _found(self, rule: str, message: str) -> None:
         self.violations.append(Violation(rule, message, self._events))

@@ -151,6 +151,8 @@ class StreamedItems:
         if item is None:
             return
         item.closed = True
+        if done.get("status") == "in_progress":
+            self._found("item-status", "an item is in_progress when it is done")
         streamed = {**done, **self._identity(item, done)}
         for name, parts in item.parts.items():
             streamed |= self._finish_parts(name, parts, done)
@@ -249,6 +251,8 @@ class StreamedItems:
         if text.done:
             self._found("part-order", f"{type_} comes after the text is done")
         elif not event.done:
+            if not members[event.member]:
+                self._found("empty-delta", f"{type_} has an empty delta")
             text.pieces.append(members[event.member])
         else:
             text.whole = members[event.member]

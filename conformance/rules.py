@@ -25,6 +25,13 @@ RULES: dict[str, Rule] = {
     "error-body": Rule("An error body has `error` with `message`, `type` and `code` as texts, and `param`."),
     "metadata-echo": Rule("`metadata` comes back as it was sent."),
     "output-limit": Rule("`max_output_tokens` is kept, and named as the reason where it cut the answer."),
+    "answer-failed": Rule("A stream that has begun ends with an answer, not with `response.failed` or `error`."),
+    "demanded-call": Rule("A completed answer to `tool_choice` `required` or a function's name has a call."),
+    "single-call": Rule("With `parallel_tool_calls: false` an answer has one call at most."),
+    "known-tool": Rule("A call names one of the request's tools."),
+    "strict-arguments": Rule("The arguments fit the tool's `parameters` where the response says `strict: true`."),
+    "structured-output": Rule("With a `json_schema` format the text of a completed answer is JSON that fits it."),
+    "control-markers": Rule("No text, reasoning or call holds a control marker such as `<tool_call>` or `<|im_end|>`."),
     # Server-sent events
     "sse-fields": Rule("An event is one `event:` line, one `data:` line and a blank line, in this order."),
     "sse-event-name": Rule("The `event:` line names the `type` in the data."),
@@ -33,6 +40,7 @@ RULES: dict[str, Rule] = {
     "sse-comment": Rule("Comments stand between events, each with a blank line of its own."),
     "sse-whole-end": Rule("The stream ends after a whole event."),
     "sse-chunks": Rule("Each chunk of the HTTP body holds whole events.", warning=True),
+    "sse-buffered": Rule("Deltas come as they are made, not all at once when the answer is complete."),
     "sse-done-marker": Rule("The stream ends without `data: [DONE]`.", warning=True),
     "sse-line-separators": Rule("U+0085, U+2028 and U+2029 are escaped: some readers break lines there.", warning=True),
     # The stream
@@ -46,6 +54,7 @@ RULES: dict[str, Rule] = {
     ),
     "after-terminal": Rule("Nothing follows the end."),
     "response-id": Rule("The response has the same id in all events."),
+    "response-unchanged": Rule("The response keeps its `created_at` and `model` in all events."),
     "response-status": Rule("The response's `status` is the one that the event or the HTTP status tells."),
     "stray-error": Rule("Only an `error` event has a member `error`: clients raise on it."),
     "error-event": Rule("An `error` event tells `code`, `message` and `param` flat, and again with `type` in `error`."),
@@ -59,17 +68,22 @@ RULES: dict[str, Rule] = {
     "content-index": Rule("`content_index` and `summary_index` count the parts of an item from 0."),
     "part-order": Rule("Parts run added, deltas, text done, part done; arguments run deltas, done."),
     "part-type": Rule("Parts and deltas fit the item and the part they belong to."),
+    "empty-delta": Rule("No delta is empty.", warning=True),
     "done-equals-deltas": Rule("The text, refusal or arguments of a done event are its deltas joined."),
     "part-equals-text": Rule("The part in `content_part.done` holds the text of its done event."),
     "item-equals-parts": Rule("The item in `output_item.done` holds its parts or arguments as they were streamed."),
     "final-equals-streamed": Rule("The final `output` is the items of the stream, in their order."),
     # The response object
     "response-shape": Rule("A response has `id`, `object`, `created_at`, `model`, `status` and `output`."),
+    "response-members": Rule(
+        "A response has the other members that OpenAI's schema requires, null where they are unset."
+    ),
     "completed-at": Rule("`completed_at` is a time in a completed response, and null in any other."),
     "incomplete-details": Rule("An incomplete response tells a `reason` in `incomplete_details`, others have null."),
     "response-error": Rule("A failed response tells `code` and `message` in `error`, others have null."),
     "answer-not-empty": Rule("A completed response has an item: without one, agents ask again until their limit."),
     "item-shape": Rule("Every item has the members of its type, ids and names not empty."),
+    "part-shape": Rule("Every part of a message or of reasoning has the members of its type."),
     "item-status": Rule(
         "An item is `in_progress` when added, `completed` or `incomplete` at the end; in a completed response "
         "`completed`."
@@ -78,6 +92,7 @@ RULES: dict[str, Rule] = {
     "call-id": Rule("Every call has a `call_id` of its own."),
     "arguments-json": Rule("The arguments of a completed function call are a JSON object."),
     "usage-shape": Rule("An answer has `usage` with `input_tokens`, `output_tokens` and `total_tokens`."),
+    "usage-counted": Rule("The tokens of an answer are counted: `usage` is not all zeros."),
     "usage-total": Rule("`total_tokens` is the sum of `input_tokens` and `output_tokens`."),
     "usage-details": Rule(
         "`usage` has both details objects; cached tokens are part of the input, reasoning tokens of the output."

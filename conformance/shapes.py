@@ -17,6 +17,7 @@ class Kind(NamedTuple):
 
 STRING = Kind("a string", lambda value: isinstance(value, str))
 NAME = Kind("a string that is not empty", lambda value: isinstance(value, str) and value != "")
+FLAG = Kind("true or false", lambda value: isinstance(value, bool))
 # JSON's true is an int to Python.
 COUNT = Kind("an integer from 0", lambda value: type(value) is int and value >= 0)
 OBJECT = Kind("an object", lambda value: isinstance(value, dict))

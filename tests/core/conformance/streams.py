@@ -27,6 +27,13 @@ def response(status: str, output: list[Json], **changes: Any) -> Json:
         "incomplete_details": {"reason": "max_output_tokens"} if status == "incomplete" else None,
         "model": "m",
         "output": output,
+        "instructions": None,
+        "metadata": {},
+        "parallel_tool_calls": True,
+        "temperature": None,
+        "tool_choice": "auto",
+        "tools": [],
+        "top_p": None,
         "usage": USAGE if status in ("completed", "incomplete") else None,
         **changes,
     }
@@ -34,15 +41,15 @@ def response(status: str, output: list[Json], **changes: Any) -> Json:
 
 def message(index: int, *deltas: str, kind: str = "output_text", status: str = "completed") -> list[Json]:
     """The events of a message with one part."""
-    item = {"id": f"msg_{index}", "type": "message", "role": "assistant"}
-    return _item(item, index, status, _part(index, kind, deltas))
+    begun = {"id": f"msg_{index}", "type": "message", "role": "assistant"}
+    return _item(begun, index, status, _part(index, kind, deltas))
 
 
 def reasoning(index: int, *deltas: str, summary: Iterable[str] = (), status: str = "completed") -> list[Json]:
     """The events of a reasoning item with one part of text, after a summary where there is one."""
-    item = {"id": f"rs_{index}", "type": "reasoning", "summary": []}
+    begun = {"id": f"rs_{index}", "type": "reasoning", "summary": []}
     parts = _part(index, "summary_text", summary) if summary else []
-    return _item(item, index, status, parts + _part(index, "reasoning_text", deltas))
+    return _item(begun, index, status, parts + _part(index, "reasoning_text", deltas))
 
 
 def call(index: int, *deltas: str, kind: str = "function_call", status: str = "completed") -> list[Json]:
@@ -51,14 +58,19 @@ def call(index: int, *deltas: str, kind: str = "function_call", status: str = "c
         "function_call": ("arguments", "response.function_call_arguments"),
         "custom_tool_call": ("input", "response.custom_tool_call_input"),
     }[kind]
-    item = {"id": f"fc_{index}", "type": kind, "call_id": f"call_{index}", "name": "look"}
-    where = {"item_id": item["id"], "output_index": index}
+    begun = {"id": f"fc_{index}", "type": kind, "call_id": f"call_{index}", "name": "look"}
+    where = {"item_id": begun["id"], "output_index": index}
     events = [{"type": f"{event}.delta", **where, "delta": delta} for delta in deltas]
     if deltas:
         events.append({"type": f"{event}.done", **where, member: "".join(deltas)})
-    added = {**item, "status": "in_progress", member: ""}
-    done = {**item, "status": status, member: "".join(deltas)}
+    added = {**begun, "status": "in_progress", member: ""}
+    done = {**begun, "status": status, member: "".join(deltas)}
     return [_added(index, added), *events, _done(index, done)]
+
+
+def item(index: int, done: Json) -> list[Json]:
+    """The events of an item of which nothing else is streamed."""
+    return [_added(index, {**done, "status": "in_progress"}), _done(index, done)]
 
 
 def stream(*items: list[Json], end: str = "completed", **changes: Any) -> list[Json]:
@@ -92,15 +104,15 @@ def encode(events: Iterable[Json]) -> bytes:
     )
 
 
-def _item(item: Json, index: int, status: str, parts: list[Json]) -> list[Json]:
-    done = {**item, "status": status, "content": []}
+def _item(begun: Json, index: int, status: str, parts: list[Json]) -> list[Json]:
+    done = {**begun, "status": status, "content": []}
     for event in parts:
         if event["type"] == "response.content_part.done":
             done["content"] = [*done["content"], event["part"]]
         elif event["type"] == "response.reasoning_summary_part.done":
             done["summary"] = [*done["summary"], event["part"]]
-    events = [{"item_id": item["id"], **event} for event in parts]
-    return [_added(index, {**item, "status": "in_progress", "content": []}), *events, _done(index, done)]
+    events = [{"item_id": begun["id"], **event} for event in parts]
+    return [_added(index, {**begun, "status": "in_progress", "content": []}), *events, _done(index, done)]
 
 
 def _added(index: int, item: Json) -> Json:
@@ -121,9 +133,10 @@ def _part(index: int, kind: str, deltas: Iterable[str]) -> list[Json]:
     }[kind]
     where = {"output_index": index, counter: 0}
     whole = "".join(deltas)
+    begun = {"type": kind, member: "", **({"annotations": []} if kind == "output_text" else {})}
     return [
-        {"type": f"{part}.added", **where, "part": {"type": kind, member: ""}},
+        {"type": f"{part}.added", **where, "part": begun},
         *({"type": f"{text}.delta", **where, "delta": delta} for delta in deltas),
         {"type": f"{text}.done", **where, member: whole},
-        {"type": f"{part}.done", **where, "part": {"type": kind, member: whole}},
+        {"type": f"{part}.done", **where, "part": {**begun, member: whole}},
     ]

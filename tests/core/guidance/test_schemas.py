@@ -7,7 +7,9 @@ import pytest
 from llguidance import LLMatcher
 
 from sidecar.guidance.decision import plan_guidance
-from sidecar.guidance.schemas import call_schema, demanded_tools, fits, guide_document
+from sidecar.guidance.demands import call_schema, demanded_tools, document
+from sidecar.guidance.schemas import fits
+from sidecar.guidance.self_contained import self_contained
 from sidecar.responses.errors import ApiError
 from sidecar.responses.request import ResponsesRequest
 
@@ -36,9 +38,9 @@ def json_schema(schema: Any) -> dict[str, Any]:
 def test_a_demanded_call_is_guided_by_name_and_arguments(choice: Any, parameters: Any) -> None:
     asked = request(tools=[tool("f", parameters), tool("g", REFERRING)], tool_choice=choice)
     schema = call_schema(demanded_tools(asked))
-    assert LLMatcher.validate_grammar(LLMatcher.grammar_from_json_schema(guide_document(schema))) == ""
+    assert LLMatcher.validate_grammar(LLMatcher.grammar_from_json_schema(document(schema))) == ""
     assert fits('{"name": "f", "arguments": {}}', schema) is (parameters is not REFERRING)
-    assert fits('{"name": "f", "arguments": {"steps": [{"e": "x"}]}}', schema)
+    assert fits('{"name": "f", "arguments": {"steps": [{"e": "x"}]}}', schema) is (parameters is not None)
     assert not fits('{"name": "f", "arguments": {"steps": [{"e": 1}]}}', schema) or parameters is not REFERRING
     assert not fits('{"name": "h", "arguments": {}}', schema)
     assert fits('{"name": "g", "arguments": {"steps": []}}', schema) is (choice == "required")
@@ -83,7 +85,7 @@ def test_annotations_and_formats_are_never_a_fault(schema: Any) -> None:
 
 def test_a_member_called_format_stays() -> None:
     schema = {"type": "object", "properties": {"format": {"type": "string", "format": "date"}}}
-    assert json.loads(guide_document(schema)) == {"type": "object", "properties": {"format": {"type": "string"}}}
+    assert self_contained(schema) == {"type": "object", "properties": {"format": {"type": "string"}}}
 
 
 def test_tools_the_model_may_leave_alone_are_not_guided() -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tritonclient.grpc import model_config_pb2, service_pb2
 
-from sidecar.backends.triton.contracts.contract import FinishReason, Generation, Piece, Vocabulary
+from sidecar.backends.triton.contracts.contract import CallGuideForm, FinishReason, Generation, Piece, Vocabulary
 from sidecar.backends.triton.contracts.guided_decoding import GUIDE_TYPE, add_guide
 from sidecar.backends.triton.contracts.tensors import InferRequest, names, parameter, tokens_per_block
 
@@ -55,6 +55,11 @@ class TokenLevel:
     speaks_text: bool = False
     remedy: str = ""
 
+    @property
+    def call_guide_form(self) -> CallGuideForm | None:
+        """The guide of calls in free text that the model takes, if any."""
+        return "ebnf_grammar" if self.guides else None
+
     def request(self, model: str, generation: Generation) -> bytes:
         """The serialized ``ModelInferRequest``; optional inputs are sent only where the model has them."""
         request = InferRequest(model, generation, self.inputs, self.batched)
@@ -66,7 +71,7 @@ class TokenLevel:
         request.uint64("seed", generation.seed)
         self._add_sampling(request, generation)
         self._add_end_ids(request, generation.end_ids)
-        add_guide(request, generation.guide)
+        add_guide(request, generation)
         if self.tokens_per_block:
             request.flag("return_perf_metrics")
         return request.serialized()

@@ -9,15 +9,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from sidecar.guidance.ebnf import Grammar, InexpressibleError, literal
+from sidecar.guidance.remember import remembered
 from sidecar.guidance.schemas import Schema
 
 CallGuideForm = Literal["structural_tag", "ebnf_grammar"]
 
+Schemas = Mapping[str, Schema | None]
+"""The self-contained schema of each function's arguments; ``None`` where any object will do."""
+
 _ANY_OBJECT: Schema = {"type": "object"}
+_REMEMBERED = 4_000_000
 
 
 class CallFraming(Protocol):
@@ -64,35 +70,39 @@ def call_guide(
     """
     if framing is None or form is None:
         return CallGuide()
-    schemas = {name: arguments.get(name, _ANY_OBJECT) for name in functions}
-    if form == "structural_tag":
-        return CallGuide(_structural_tag(schemas, framing), frozenset(arguments).intersection(functions))
-    return _ebnf_grammar(schemas, frozenset(arguments), framing)
+    schemas = {name: arguments.get(name) for name in functions}
+    return _call_guide(json.dumps([form, schemas, [framing.trigger, framing.begin, framing.middle, framing.end]]))
 
 
-def _structural_tag(schemas: Mapping[str, Schema], framing: CallFraming) -> str:
-    """Source: vLLM's ``structural_tag``, the form of ``structures`` and ``triggers`` that all its versions take."""
+@remembered(_REMEMBERED)
+def _call_guide(text: str) -> CallGuide:
+    form, schemas, framing = json.loads(text)
+    make = _structural_tag if form == "structural_tag" else _ebnf_grammar
+    return make(schemas, *framing)
+
+
+def _structural_tag(schemas: Schemas, trigger: str, begin: str, middle: str, end: str) -> CallGuide:
+    """Source: vLLM's ``structural_tag``, the form of ``structures`` and ``triggers``, which all its versions take."""
     structures = [
-        {"begin": f"{framing.begin}{name}{framing.middle}", "schema": schema, "end": framing.end}
+        {"begin": f"{begin}{name}{middle}", "schema": _ANY_OBJECT if schema is None else schema, "end": end}
         for name, schema in schemas.items()
     ]
-    return json.dumps(
-        {"type": "structural_tag", "structures": structures, "triggers": [framing.trigger]}, ensure_ascii=False
-    )
+    tag = {"type": "structural_tag", "structures": structures, "triggers": [trigger]}
+    constrained = frozenset(name for name, schema in schemas.items() if schema is not None)
+    return CallGuide(json.dumps(tag, ensure_ascii=False), constrained)
 
 
-def _ebnf_grammar(schemas: Mapping[str, Schema], named: frozenset[str], framing: CallFraming) -> CallGuide:
+def _ebnf_grammar(schemas: Schemas, trigger: str, begin: str, middle: str, end: str) -> CallGuide:
     grammar = Grammar()
     calls, constrained = [], set()
     for name, schema in schemas.items():
-        begin = literal(f"{framing.begin.removeprefix(framing.trigger)}{name}{framing.middle}")
-        try:
-            rule = grammar.json(schema)
-        except InexpressibleError:
-            rule = grammar.json(_ANY_OBJECT)
-        else:
-            constrained.add(name)
-        calls.append(f"{begin} {rule} {literal(framing.end)}")
-    grammar.text_until(framing.trigger, calls)
-    constrained &= named
-    return CallGuide(grammar.document() if constrained else None, frozenset(constrained))
+        arguments = grammar.json(_ANY_OBJECT)
+        if schema is not None:
+            with suppress(InexpressibleError):
+                arguments = grammar.json(schema)
+                constrained.add(name)
+        calls.append(f"{literal(f'{begin.removeprefix(trigger)}{name}{middle}')} {arguments} {literal(end)}")
+    if not constrained:
+        return CallGuide()
+    grammar.text_until(trigger, calls)
+    return CallGuide(grammar.document(), frozenset(constrained))

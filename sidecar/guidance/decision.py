@@ -20,11 +20,8 @@ from sidecar.guidance.call_guide import CallFraming, CallGuide, CallGuideForm, c
 from sidecar.guidance.demands import (
     NO_ARGUMENTS,
     answer_schema,
-    arguments_schema,
-    call_schema,
-    calls_schema,
-    check_guide,
-    check_schema,
+    argument_schemas,
+    calls_guide,
     demanded_tools,
     document,
 )
@@ -81,7 +78,7 @@ def plan_guidance(
             model cannot be held to.
     """
     text_schema = answer_schema(request)
-    arguments = _arguments(request)
+    arguments = argument_schemas(request)
     functions = _functions(request)
     if demanded_tools(request):
         return _demand_calls(request, functions, arguments, can_guide, unguided)
@@ -105,19 +102,6 @@ def _functions(request: ResponsesRequest) -> Mapping[str, Mapping[str, Any]]:
     return {tool.name: NO_ARGUMENTS if tool.parameters is None else tool.parameters for tool in tools}
 
 
-def _arguments(request: ResponsesRequest) -> Mapping[str, Schema]:
-    """What the arguments of functions must fit that are strict or whose call is demanded."""
-    demanded = {tool.name for tool in demanded_tools(request)}
-    schemas = {}
-    for index, tool in enumerate(request.tools):
-        param = f"tools[{index}].parameters"
-        if tool.parameters is not None:
-            check_schema(tool.parameters, param)
-        if tool.strict or tool.name in demanded:
-            schemas[tool.name] = arguments_schema(tool, param)
-    return schemas
-
-
 def _demand_calls(
     request: ResponsesRequest,
     functions: Mapping[str, Mapping[str, Any]],
@@ -133,8 +117,7 @@ def _demand_calls(
         demand = _in_words(words, "tool_choice", unguided)
         return Guidance(called, demand=demand, arguments=arguments, strict=strict)
     several = request.tool_choice == "required" and request.parallel_tool_calls
-    guide = document(calls_schema(demanded) if several else call_schema(demanded))
-    check_guide(guide, "tools")
+    guide = calls_guide(demanded, several=several)
     strict = {tool.name: True for tool in request.tools}
     return Guidance(called, guide=guide, arguments=arguments, strict=strict)
 

@@ -1,4 +1,4 @@
-"""What an answer must be, as a JSON Schema for guided decoding, and whether a schema can be one at all.
+"""What the answer to a request must fit: the schema of its text, of its calls' arguments, of demanded calls.
 
 A schema is checked before the model is touched: against the meta-schema of its dialect, and, where it must be kept to,
 by compiling the very document that guides decoding, so that a request never fails in the runtime because of it.
@@ -7,10 +7,12 @@ by compiling the very document that guides decoding, so that a request never fai
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sidecar.guidance.positions import Path
+from sidecar.guidance.remember import remembered
 from sidecar.guidance.schemas import Schema, guide_fault, schema_fault
 from sidecar.guidance.self_contained import UnresolvableError, self_contained
 from sidecar.responses.errors import ApiError
@@ -22,6 +24,7 @@ ANY_OBJECT: Schema = {"type": "object"}
 NO_ARGUMENTS: Schema = {"type": "object", "properties": {}, "additionalProperties": False}
 """The arguments of a function without ``parameters``."""
 
+_REMEMBERED = 4_000_000
 _ARGUMENTS: Path = ("properties", "arguments")
 
 
@@ -33,23 +36,29 @@ def answer_schema(request: ResponsesRequest) -> Schema | None:
     """
     match request.text.format:
         case JsonSchemaFormat(json_schema=schema):
-            param = "text.format.schema"
-            check_schema(schema, param)
-            return _guiding(schema, param)
+            return _guiding(schema, "text.format.schema")
         case JsonObject():
             return ANY_OBJECT
     return None
 
 
-def arguments_schema(tool: FunctionTool, param: str) -> Schema:
-    """The self-contained schema that the arguments of a call of ``tool`` must fit; ``param`` is its parameters' path.
+def argument_schemas(request: ResponsesRequest) -> Mapping[str, Schema]:
+    """What the arguments of functions must fit that are strict or whose call is demanded: self-contained schemas.
 
     Raises:
-        ApiError: ``invalid_request``: decoding cannot be guided by the schema, or it is not one of an object.
+        ApiError: ``invalid_request``: a function's parameters are no schema; or, of one of those functions, decoding
+            cannot be guided by them, or they are not of an object.
     """
-    if tool.parameters is None:
-        return NO_ARGUMENTS
-    return _guiding(_of_object(tool, param), param)
+    demanded = {tool.name for tool in demanded_tools(request)}
+    schemas: dict[str, Schema] = {}
+    for index, tool in enumerate(request.tools):
+        param = f"tools[{index}].parameters"
+        if tool.strict or tool.name in demanded:
+            _check_object(tool, param)
+            schemas[tool.name] = _guiding(_arguments(tool), param)
+        elif tool.parameters is not None:
+            _check_schema(document(tool.parameters), param)
+    return schemas
 
 
 def demanded_tools(request: ResponsesRequest) -> Sequence[FunctionTool]:
@@ -64,14 +73,19 @@ def demanded_tools(request: ResponsesRequest) -> Sequence[FunctionTool]:
 
 def call_schema(tools: Sequence[FunctionTool], place: Path = ()) -> Schema:
     """The schema of a call of one of ``tools``, an object of ``name`` and ``arguments``, for use at ``place``."""
-    if len(tools) == 1:
-        return _call_of(tools[0], place)
-    return {"anyOf": [_call_of(tool, (*place, "anyOf", str(index))) for index, tool in enumerate(tools)]}
+    return _call_schema([(tool.name, _arguments(tool)) for tool in tools], place)
 
 
-def calls_schema(tools: Sequence[FunctionTool]) -> Schema:
-    """The schema of one call or more, as a list."""
-    return {"type": "array", "minItems": 1, "items": call_schema(tools, ("items",))}
+def calls_guide(tools: Sequence[FunctionTool], *, several: bool) -> str:
+    """The guide to a call of one of ``tools``, or to a list of one or more.
+
+    Raises:
+        ApiError: ``invalid_request``: decoding cannot be guided by so many schemas together.
+    """
+    guide, fault = _calls_guide(json.dumps([[[tool.name, _arguments(tool)] for tool in tools], several]))
+    if fault is not None:
+        raise ApiError("invalid_request", f"Decoding cannot be guided by these functions' schemas: {fault}", "tools")
+    return guide
 
 
 def document(schema: Schema) -> str:
@@ -79,55 +93,71 @@ def document(schema: Schema) -> str:
     return json.dumps(schema, ensure_ascii=False)
 
 
-def check_schema(schema: Schema, param: str) -> None:
-    """Look whether ``schema`` is one in its dialect.
+@dataclass(frozen=True, slots=True)
+class _Guiding:
+    """A self-contained schema, and why decoding cannot be guided by it, if it cannot."""
 
-    Raises:
-        ApiError: ``invalid_request``: it is not.
-    """
-    path = schema_fault(document(schema))
-    if path is not None:
-        raise ApiError("invalid_request", f"Not a valid JSON Schema at '{param}{path}'.", param)
-
-
-def check_guide(guide: str, param: str) -> None:
-    """Look whether decoding can be guided by the schema that ``guide`` holds.
-
-    Raises:
-        ApiError: ``invalid_request``: it cannot.
-    """
-    fault = guide_fault(guide)
-    if fault is not None:
-        raise ApiError("invalid_request", f"Decoding cannot be guided by this JSON Schema: {fault}", param)
+    schema: Schema
+    fault: str | None
 
 
 def _guiding(schema: Schema, param: str) -> Schema:
-    """``schema``, self-contained, if decoding can be guided by it."""
+    """``schema``, self-contained, if it is one and decoding can be guided by it."""
+    text = document(schema)
+    _check_schema(text, param)
+    guiding = _self_contained(text)
+    if guiding.fault is not None:
+        raise ApiError("invalid_request", f"Decoding cannot be guided by this JSON Schema: {guiding.fault}", param)
+    return guiding.schema
+
+
+@remembered(_REMEMBERED)
+def _self_contained(text: str) -> _Guiding:
     try:
-        guiding = self_contained(schema)
-    except UnresolvableError as error:
-        message = "Decoding cannot be guided by this JSON Schema: a reference in it does not lead to a schema in it."
-        raise ApiError("invalid_request", message, param) from error
-    check_guide(document(guiding), param)
-    return guiding
+        schema = self_contained(json.loads(text))
+    except UnresolvableError:
+        return _Guiding({}, "a reference does not lead to a schema in it")
+    return _Guiding(schema, guide_fault(document(schema)))
 
 
-def _call_of(tool: FunctionTool, place: Path) -> Schema:
-    """The schema of a call of ``tool``, which stands at ``place``."""
-    parameters = NO_ARGUMENTS if tool.parameters is None else _of_object(tool, "tools")
+@remembered(_REMEMBERED)
+def _calls_guide(text: str) -> tuple[str, str | None]:
+    """The guide for names and schemas in ``text``, and what is wrong with it."""
+    calls, several = json.loads(text)
+    schema = _call_schema(calls, ("items",)) if several else _call_schema(calls, ())
+    guide = document({"type": "array", "minItems": 1, "items": schema} if several else schema)
+    return guide, guide_fault(guide)
+
+
+def _call_schema(calls: Sequence[tuple[str, Schema]], place: Path) -> Schema:
+    if len(calls) == 1:
+        return _call_of(*calls[0], place)
+    return {"anyOf": [_call_of(*call, (*place, "anyOf", str(index))) for index, call in enumerate(calls)]}
+
+
+def _call_of(name: str, parameters: Schema, place: Path) -> Schema:
+    """The schema of a call of the function ``name``, which stands at ``place``."""
     return {
         "type": "object",
-        "properties": {"name": {"const": tool.name}, "arguments": self_contained(parameters, place + _ARGUMENTS)},
+        "properties": {"name": {"const": name}, "arguments": self_contained(parameters, place + _ARGUMENTS)},
         "required": ["name", "arguments"],
         "additionalProperties": False,
     }
 
 
-def _of_object(tool: FunctionTool, param: str) -> Schema:
-    """The parameters of ``tool``, which admit nothing but objects; a type that leaves more open is narrowed to them."""
-    parameters: Schema = tool.parameters or {}
-    types: Any = parameters.get("type", "object")
+def _arguments(tool: FunctionTool) -> Schema:
+    """The schema of the arguments of ``tool``, narrowed to objects where it leaves more open."""
+    return NO_ARGUMENTS if tool.parameters is None else {**tool.parameters, "type": "object"}
+
+
+def _check_object(tool: FunctionTool, param: str) -> None:
+    types: Any = (tool.parameters or {}).get("type", "object")
     if types != "object" and not (isinstance(types, list) and "object" in types):
-        message = f"The parameters of a function are an object, but their schema has the type {json.dumps(types)}."
-        raise ApiError("invalid_request", message[:200], param)
-    return {**parameters, "type": "object"}
+        message = f"The parameters of a function are an object; their schema has the type {json.dumps(types)[:40]}."
+        raise ApiError("invalid_request", message, param)
+
+
+def _check_schema(text: str, param: str) -> None:
+    path = schema_fault(text)
+    if path is not None:
+        raise ApiError("invalid_request", f"Not a valid JSON Schema at '{param}{path}'.", param)

@@ -20,7 +20,7 @@ from sidecar.guidance.remember import remembered
 
 Schema = dict[str, Any]
 
-_REMEMBERED = 4096
+_REMEMBERED = 16_000_000
 _REASON_LENGTH = 100
 # They say nothing about a value, so that a fault in them does no harm.
 _ANNOTATIONS = frozenset(

@@ -70,7 +70,12 @@ class Grammar:
             InexpressibleError: there is no such rule.
         """
         self._document, self._schemas = schema, {}
-        return self._reference("#")
+        before = self._rules.copy()
+        try:
+            return self._reference("#")
+        except InexpressibleError:
+            self._rules = before
+            raise
 
     def text_until(self, trigger: str, calls: Sequence[str]) -> None:
         """Let ``root`` be text that does not hold ``trigger``, but before one of ``calls``, as often as one likes.

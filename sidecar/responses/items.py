@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, FailFast, Field, Tag
 
-from sidecar.responses.parts import AssistantContent, InputContent, ReasoningText
+from sidecar.responses.parts import AssistantContent, InputContent, OutputContent, ReasoningText
 from sidecar.responses.request_model import RequestModel, fault, type_tag
 
 MAX_ITEMS = 16_384
@@ -43,7 +43,7 @@ class FunctionCallOutput(RequestModel):
 
     type: Literal["function_call_output"]
     call_id: Annotated[str, Field(min_length=1)]
-    output: InputContent
+    output: OutputContent
 
 
 class ReasoningItem(RequestModel):

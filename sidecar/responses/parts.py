@@ -68,6 +68,12 @@ def part_type(value: Any) -> str | None:
 InputPart = Annotated[
     Annotated[InputText, Tag("<input_text>")] | Annotated[InputImage, Tag("<input_image>")], Discriminator(part_type)
 ]
+OutputPart = Annotated[
+    Annotated[InputText, Tag("<input_text>")]
+    | Annotated[InputImage, Tag("<input_image>")]
+    | Annotated[OutputText, Tag("<output_text>")],
+    Discriminator(part_type),
+]
 AssistantPart = Annotated[
     Annotated[OutputText, Tag("<output_text>")] | Annotated[Refusal, Tag("<refusal>")], Discriminator(part_type)
 ]
@@ -78,6 +84,13 @@ InputContent = Annotated[
     BeforeValidator(text_as_parts("input_text"), json_schema_input_type=str | list[InputPart]),
 ]
 """A string, or a list of parts; always a list once read."""
+
+OutputContent = Annotated[
+    list[OutputPart],
+    FailFast(),
+    BeforeValidator(text_as_parts("input_text"), json_schema_input_type=str | list[OutputPart]),
+]
+"""What a function returned: a string, or a list of parts; always a list once read."""
 
 AssistantContent = Annotated[
     list[AssistantPart],

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sidecar.config.models import RequestLimits
 from sidecar.responses.errors import ApiError
 from sidecar.responses.items import FunctionCallOutput, InputMessage, Item
-from sidecar.responses.parts import InputImage, InputPart
+from sidecar.responses.parts import InputImage, InputPart, OutputPart
 from sidecar.responses.request import ResponsesRequest
 
 
@@ -34,7 +34,7 @@ def _count_images(request: ResponsesRequest) -> int:
     return sum(isinstance(part, InputImage) for item in request.input for part in _input_parts(item))
 
 
-def _input_parts(item: Item) -> Sequence[InputPart]:
+def _input_parts(item: Item) -> Sequence[InputPart | OutputPart]:
     if isinstance(item, InputMessage):
         return item.content
     return item.output if isinstance(item, FunctionCallOutput) else ()

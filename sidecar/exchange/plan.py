@@ -99,7 +99,14 @@ def make_plan(facts: Facts) -> Plan:
     check_limits(request, event.body_bytes, settings.limits)
     if contract is None:
         raise ApiError("infer_backend_unavailable", "The model runtime is starting; try again shortly.")
-    guidance = plan_guidance(request, contract.guides, settings.unguided)
+    calls = model.style.calls
+    guidance = plan_guidance(
+        request,
+        contract.guides,
+        settings.unguided,
+        framing=calls.framing if calls else None,
+        call_guide_form=contract.call_guide_form,
+    )
     prompt = model.renderer.render(
         request,
         now=datetime.fromtimestamp(event.unix_time, UTC),
@@ -120,6 +127,7 @@ def make_plan(facts: Facts) -> Plan:
         end_ids=model.renderer.end_ids,
         stop=(*settings.stop, *model.renderer.end_tokens) if contract.speaks_text else settings.stop,
         guide=guidance.guide,
+        call_guide=guidance.call_guide,
     )
     return Plan(
         model=model,

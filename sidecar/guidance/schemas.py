@@ -1,148 +1,156 @@
-"""What an answer must be, as a JSON Schema for guided decoding, and whether a schema can be one at all.
+"""Whether something is a JSON Schema, whether decoding can be guided by it, and whether an answer fits it.
 
-A schema is checked before the model is touched: against the meta-schema of its dialect (jsonschema) and by compiling
-its grammar (llguidance), so that a request never fails in the runtime because of it.
+Every function here is a pure function of texts and schemas, so that it may run anywhere. Nothing is ever fetched.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
+from typing import Any, NoReturn
 
 import jsonschema
-from llguidance import LLMatcher
+from llguidance import LLMatcher, LLTokenizer
+from referencing import Registry
 
-from sidecar.responses.errors import ApiError
-from sidecar.responses.request import ResponsesRequest
-from sidecar.responses.text_format import JsonObject, JsonSchemaFormat
-from sidecar.responses.tools import FunctionTool, NamedFunction
+from sidecar.guidance.dialects import Dialect, dialect_of
+from sidecar.guidance.positions import subschemas
+from sidecar.guidance.remember import remembered
 
 Schema = dict[str, Any]
 
+_REMEMBERED = 16_000_000
 _REASON_LENGTH = 100
+# They say nothing about a value, so that a fault in them does no harm.
+_ANNOTATIONS = frozenset(
+    {
+        "$comment",
+        "$schema",
+        "contentEncoding",
+        "contentMediaType",
+        "default",
+        "deprecated",
+        "description",
+        "examples",
+        "format",
+        "readOnly",
+        "title",
+        "writeOnly",
+    }
+)
 
-ANY_OBJECT: Schema = {"type": "object"}
 
-# Keywords whose members are schemas by name: a member called «format» is no keyword there.
-_BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+@remembered(_REMEMBERED)
+def schema_fault(document: str) -> str | None:
+    """Where the JSON object ``document`` is no schema of its dialect, as ``.properties.a.type``; ``None`` if it is one.
 
-
-def check_schemas(request: ResponsesRequest) -> None:
-    """Look at every schema of the request, and whether a grammar can be made of those that must be kept to.
-
-    Raises:
-        ApiError: ``invalid_request`` with the schema's path: it is no JSON Schema, or no grammar can be made of it.
+    ``pattern`` is left to whoever has to match it.
     """
-    if isinstance(request.text.format, JsonSchemaFormat):
-        _check_schema(request.text.format.json_schema, "text.format.schema")
-        _check_grammar(request.text.format.json_schema, "text.format.schema")
-    demanded = demanded_tools(request)
-    for index, tool in enumerate(request.tools):
-        if tool.parameters is None:
-            continue
-        _check_schema(tool.parameters, f"tools[{index}].parameters")
-        if tool.strict or tool in demanded:
-            _check_grammar(tool.parameters, f"tools[{index}].parameters")
+    schema = json.loads(document)
+    error = jsonschema.exceptions.best_match(_meta_validator(dialect_of(schema)).iter_errors(_bare(schema)))
+    if error is None:
+        return None
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path)
 
 
-def answer_schema(request: ResponsesRequest) -> Schema | None:
-    """The schema that the visible text of the answer must fit; ``None`` for free text."""
-    match request.text.format:
-        case JsonSchemaFormat(json_schema=schema):
-            return schema
-        case JsonObject():
-            return ANY_OBJECT
-    return None
-
-
-def demanded_tools(request: ResponsesRequest) -> Sequence[FunctionTool]:
-    """The tools one of which ``tool_choice`` demands a call of; none where the model is free to answer in text."""
-    match request.tool_choice:
-        case "required":
-            return request.tools
-        case NamedFunction(name=name):
-            return [tool for tool in request.tools if tool.name == name]
-    return ()
-
-
-def call_schema(tools: Sequence[FunctionTool]) -> Schema:
-    """The schema of a call of one of ``tools``: an object of ``name`` and ``arguments``."""
-    if len(tools) == 1:
-        return _call_of(tools[0], "#")
-    return {"anyOf": [_call_of(tool, f"#/anyOf/{index}") for index, tool in enumerate(tools)]}
+@remembered(_REMEMBERED)
+def guide_fault(document: str) -> str | None:
+    """Why no grammar can be made of the schema ``document``, in words that can be shown; ``None`` if one can."""
+    fault = LLMatcher.validate_grammar(LLMatcher.grammar_from_json_schema(document))
+    return "".join(filter(str.isprintable, fault.splitlines()[0]))[:_REASON_LENGTH] if fault else None
 
 
 def fits(text: str, schema: Schema) -> bool:
-    """Whether ``text`` is JSON that fits ``schema``."""
+    """Whether ``text`` is JSON that fits ``schema``, which is self-contained."""
     try:
-        value = json.loads(text)
-        return bool(_validator(schema).is_valid(value))
-    except (ValueError, RecursionError):
+        value = json.loads(text, parse_constant=_no_number)
+        return bool(_Validator(schema, registry=_NOTHING_ELSE).is_valid(value))
+    except (ValueError, ArithmeticError, RecursionError):
         return False
 
 
-def _call_of(tool: FunctionTool, place: str) -> Schema:
-    """The schema of a call of ``tool``, which stands at ``place`` (a JSON pointer as a URI fragment)."""
-    parameters = _moved(tool.parameters or ANY_OBJECT, f"{place}/properties/arguments")
-    return {
-        "type": "object",
-        "properties": {"name": {"const": tool.name}, "arguments": parameters},
-        "required": ["name", "arguments"],
-        "additionalProperties": False,
-    }
+@cache
+def _meta_validator(dialect: Dialect) -> Any:
+    # Meta-schemas refer to one another only, and the library has them all.
+    return dialect.validator(dialect.validator.META_SCHEMA)
 
 
-def _moved(schema: Any, place: str) -> Any:
-    """``schema`` with its references to itself pointing to its new ``place``."""
-    if isinstance(schema, list):
-        return [_moved(member, place) for member in schema]
+def _bare(schema: Any) -> Any:
+    """``schema`` without annotations, every other member in its place."""
     if not isinstance(schema, dict):
         return schema
-    moved = {key: _moved(value, place) for key, value in schema.items()}
-    reference = schema.get("$ref")
-    if isinstance(reference, str) and reference.startswith("#"):
-        moved["$ref"] = place + reference[1:]
-    return moved
+    bare = {key: value for key, value in schema.items() if key not in _ANNOTATIONS}
+    for (key, *name), _, member in subschemas(schema):
+        if not name:
+            bare[key] = _bare(member)
+            continue
+        if bare[key] is schema[key]:
+            bare[key] = bare[key].copy()
+        step = int(name[0]) if isinstance(bare[key], list) else name[0]
+        bare[key][step] = _bare(member)
+    return bare
 
 
-def guide_document(schema: Schema) -> str:
-    """``schema`` as the runtime's grammar engine takes it."""
-    return json.dumps(_without_formats(schema), ensure_ascii=False)
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
 
 
-def _check_schema(schema: Schema, param: str) -> None:
-    validator = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
-    try:
-        validator.check_schema(schema)
-    except jsonschema.SchemaError as error:
-        path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path)
-        raise ApiError("invalid_request", f"Not a valid JSON Schema at '{param}{path}'.", param) from error
+def _matches(pattern: str, text: str) -> bool:
+    """Whether ``pattern`` is found in ``text``, in time that is linear in it.
+
+    The grammar engine decides, as it does while decoding is guided. A pattern that it does not take decides nothing.
+    """
+    matcher = _pattern_matcher(pattern)
+    if matcher is None:
+        return True
+    matcher = matcher.deep_copy()
+    tokens = _bytes().tokenize_bytes(json.dumps(text, ensure_ascii=False).encode())
+    return bool(matcher.try_consume_tokens(tokens) == len(tokens) and matcher.is_accepting())
 
 
-def _check_grammar(schema: Schema, param: str) -> None:
-    fault = LLMatcher.validate_grammar(LLMatcher.grammar_from_json_schema(guide_document(schema)))
-    if fault:
-        reason = "".join(filter(str.isprintable, fault.splitlines()[0]))[:_REASON_LENGTH]
-        raise ApiError("invalid_request", f"Decoding cannot be guided by this JSON Schema: {reason}", param)
+@lru_cache(maxsize=256)
+def _pattern_matcher(pattern: str) -> LLMatcher | None:
+    grammar = LLMatcher.grammar_from_json_schema(json.dumps({"type": "string", "pattern": pattern}))
+    return None if LLMatcher.validate_grammar(grammar) else LLMatcher(_bytes(), grammar, log_level=0)
 
 
-def _without_formats(schema: Any) -> Any:
-    """``schema`` without ``format``, which engines know in part and refuse in part, and which is never a fault."""
-    if isinstance(schema, list):
-        return [_without_formats(member) for member in schema]
-    if not isinstance(schema, dict):
-        return schema
-    plain: Schema = {}
-    for key, value in schema.items():
-        if key in _BY_NAME and isinstance(value, dict):
-            plain[key] = {name: _without_formats(member) for name, member in value.items()}
-        elif key in ("enum", "const", "default", "examples"):
-            plain[key] = value
-        elif key != "format":
-            plain[key] = _without_formats(value)
-    return plain
+@cache
+def _bytes() -> LLTokenizer:
+    """A vocabulary of single bytes."""
+    return LLTokenizer("byte")
 
 
-def _validator(schema: Schema) -> Any:
-    return jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)(schema)
+def _check_pattern(_validator: Any, pattern: str, value: Any, _schema: Schema) -> Iterator[jsonschema.ValidationError]:
+    if isinstance(value, str) and not _matches(pattern, value):
+        yield jsonschema.ValidationError("pattern")
+
+
+def _check_pattern_properties(
+    validator: Any, patterns: Mapping[str, Any], value: Any, _schema: Schema
+) -> Iterator[jsonschema.ValidationError]:
+    for pattern, schema in patterns.items() if isinstance(value, dict) else ():
+        for name, member in value.items():
+            if _matches(pattern, name):
+                yield from validator.descend(member, schema)
+
+
+def _check_additional_properties(
+    validator: Any, additional: Any, value: Any, schema: Schema
+) -> Iterator[jsonschema.ValidationError]:
+    known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+    for name, member in value.items() if isinstance(value, dict) else ():
+        if name not in known and not any(_matches(pattern, name) for pattern in patterns):
+            yield from validator.descend(member, additional)
+
+
+_Validator = jsonschema.validators.extend(
+    jsonschema.Draft202012Validator,
+    {
+        "pattern": _check_pattern,
+        "patternProperties": _check_pattern_properties,
+        "additionalProperties": _check_additional_properties,
+    },
+)
+"""Python's own regular expressions may take exponential time, and are not those of JSON Schema."""
+_NOTHING_ELSE: Registry[Any] = Registry()

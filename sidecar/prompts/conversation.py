@@ -27,6 +27,9 @@ LateSystem = Literal["user", "leading"]
 LATE_SYSTEM_MARK = "[system]\n"
 """How a user turn begins that carries a system message which the template does not take where it stands."""
 
+NO_QUESTION = "…"
+"""What the user says before a greeting with which the assistant opens, where the template insists on a user first."""
+
 NO_ANSWER = "…"
 """What the assistant says where the client sent no answer and the template insists on one."""
 
@@ -48,6 +51,8 @@ def to_turns(request: ResponsesRequest, features: TemplateFeatures, late_system:
     if not features.late_system:
         turns = [_as_user(turn) if turn["role"] == "system" else turn for turn in turns]
     turns = _with_system_text("\n\n".join(leading), turns, features)
+    if not features.assistant_first:
+        turns = _with_question(turns)
     if not features.consecutive_users:
         turns = _merge_user_turns(turns)
     return turns if features.user_after_tool else _with_answers(turns)
@@ -232,6 +237,14 @@ def _merge_user_turns(turns: Sequence[Turn]) -> list[Turn]:
         else:
             merged.append(turn)
     return merged
+
+
+def _with_question(turns: list[Turn]) -> list[Turn]:
+    """The same turns, with a user turn before an assistant turn that comes first, or right after the system turn."""
+    first = next((index for index, turn in enumerate(turns) if turn["role"] != "system"), len(turns))
+    if first == len(turns) or turns[first]["role"] != "assistant":
+        return turns
+    return [*turns[:first], {"role": "user", "content": NO_QUESTION}, *turns[first:]]
 
 
 def _with_answers(turns: Sequence[Turn]) -> list[Turn]:

@@ -20,6 +20,7 @@ _SECOND: Turn = {"role": "user", "content": "probe-second"}
 _ANSWER: Turn = {"role": "assistant", "content": "probe-answer"}
 _IMAGE: Turn = {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "probe-user"}]}
 _TEXT_PART: Turn = {"role": "user", "content": [{"type": "text", "text": "probe-user"}]}
+_FURTHER_GRADES = ("none", "minimal", "xhigh")
 _CALL_ID = "probe0001"
 _SECOND_CALL_ID = "probe0002"
 _OBJECT: Any = {"probe_argument": "probe-value"}
@@ -64,6 +65,10 @@ class TemplateFeatures:
     """User content as a list of text and image parts."""
     thinking_switch: bool
     """A variable that turns reasoning on and off."""
+    grades: frozenset[str]
+    """The values of ``reasoning_effort`` that mean something; none where the template does not read it."""
+    assistant_first: bool
+    """An assistant turn before any user turn."""
 
 
 def detect_features(template: ChatTemplate) -> TemplateFeatures:
@@ -93,6 +98,8 @@ def detect_features(template: ChatTemplate) -> TemplateFeatures:
         or _shows(template, [_USER, reasoning_answer], "probe-reasoning"),
         images=_takes_images(template),
         thinking_switch=template.has_thinking_switch,
+        grades=_grades(template),
+        assistant_first=_shows(template, [_ANSWER, _SECOND], "probe-answer", "probe-second"),
     )
 
 
@@ -120,14 +127,27 @@ def _takes_images(template: ChatTemplate) -> bool:
     return "probe-user" in with_image and with_image != without and not written_out
 
 
+def _grades(template: ChatTemplate) -> frozenset[str]:
+    """The grades by which templates that know any know one another, and those further ones that this one names."""
+    low, high = (_render(template, [_USER], effort=effort) for effort in ("low", "high"))
+    if low == high:
+        return frozenset()
+    named = {grade for grade in _FURTHER_GRADES if f"'{grade}'" in template.source or f'"{grade}"' in template.source}
+    return frozenset({"low", "medium", "high"}) | named
+
+
 def _shows(template: ChatTemplate, turns: list[Turn], *words: str, tools: list[dict[str, Any]] | None = None) -> bool:
     rendered = _render(template, turns, tools)
     return all(word in rendered for word in words)
 
 
-def _render(template: ChatTemplate, turns: list[Turn], tools: list[dict[str, Any]] | None = None) -> str:
-    """The prompt, or an empty one where the template fails."""
+def _render(
+    template: ChatTemplate, turns: list[Turn], tools: list[dict[str, Any]] | None = None, effort: str | None = None
+) -> str:
+    """The prompt, or an empty one where the template fails; where it is told an ``effort``, reasoning is on."""
+    now = datetime(2000, 1, 1, tzinfo=UTC)
+    thinking = None if effort is None else True
     try:
-        return template.render(turns, tools or (), now=datetime(2000, 1, 1, tzinfo=UTC))
+        return template.render(turns, tools or (), now=now, enable_thinking=thinking, reasoning_effort=effort)
     except TemplateFailure:
         return ""

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from sidecar.images.image import ImageRef
+from sidecar.prompts.chat_model import ChatModel
 from sidecar.prompts.conversation import LateSystem, images_of, to_tools, to_turns
 from sidecar.prompts.detokenizer import Detokenizer
-from sidecar.prompts.features import detect_features
-from sidecar.prompts.guard import CUT, MarkerGuard
-from sidecar.prompts.template import ChatTemplate, TemplateFailure
-from sidecar.prompts.tokenizer import Tokenizer
+from sidecar.prompts.effort import template_effort
+from sidecar.prompts.guard import CUT
+from sidecar.prompts.template import TemplateFailure
 from sidecar.responses.errors import ApiError
-from sidecar.responses.request import ResponsesRequest
+from sidecar.responses.request import ReasoningEffort, ResponsesRequest
 
 
 @dataclass(frozen=True)
@@ -22,36 +22,33 @@ class Prompt:
     """What the model is given: ``ids``, and the ``text`` they encode.
 
     ``runtime_text`` is for a runtime that encodes it itself (:meth:`Tokenizer.runtime_text`). ``images`` are in the
-    order of their places in the prompt.
+    order of their places in the prompt. ``applied_effort`` is the reasoning effort that the model was told to make,
+    ``None`` where the client asked for none or the template cannot tell it.
     """
 
     ids: list[int]
     text: str
     runtime_text: str
     images: Sequence[ImageRef] = ()
+    applied_effort: ReasoningEffort | None = None
 
 
 class PromptRenderer:
     """Renders prompts for one model. Pure and safe in any thread; a long prompt takes milliseconds."""
 
-    def __init__(self, tokenizer: Tokenizer, *, late_system: LateSystem = "user") -> None:
-        """Compile and probe the tokenizer's chat template; raises :class:`ValueError` when it has none.
-
-        ``late_system`` is where system messages go that the template does not take where they stand.
-        """
-        if tokenizer.template_source is None:
-            raise ValueError("the tokenizer has no chat template")
-        self._tokenizer = tokenizer
+    def __init__(self, model: ChatModel, *, late_system: LateSystem = "user") -> None:
+        """``late_system`` is where system messages go that the template does not take where they stand."""
+        # Held as a whole, so that other models of the same files can share it.
+        self._model = model
+        self._tokenizer = tokenizer = model.tokenizer
         self._late_system = late_system
-        self._template = ChatTemplate(
-            tokenizer.template_source, bos_token=tokenizer.bos_token, eos_token=tokenizer.eos_token
-        )
+        self._template = model.template
         self.end_ids = tokenizer.eos_ids
         self.end_tokens = tokenizer.eos_tokens
         self.count = tokenizer.count
         self.model_max_length = tokenizer.model_max_length
-        self.features = detect_features(self._template)
-        self._guard = MarkerGuard(tokenizer.markers())
+        self.features = model.features
+        self._guard = model.guard
 
     def render(
         self,
@@ -75,9 +72,11 @@ class PromptRenderer:
             request = request.model_copy(update={"instructions": instructions})
         turns = self._guard.protect(to_turns(request, self.features, self._late_system))
         tools = self._guard.protect(to_tools(request)) if self.features.tools else []
-        thinking = request.reasons and not guided if self.features.thinking_switch else None
+        effort = template_effort(request.reasoning.effort, self.features, guided=guided)
         try:
-            text = self._template.render(turns, tools, now=now, enable_thinking=thinking)
+            text = self._template.render(
+                turns, tools, now=now, enable_thinking=effort.thinking, reasoning_effort=effort.grade
+            )
         except TemplateFailure as failure:
             message = "This model's chat template cannot take this conversation."
             raise ApiError("invalid_request", message, "input") from failure
@@ -89,6 +88,7 @@ class PromptRenderer:
             text=text.replace(CUT, ""),
             runtime_text=self._tokenizer.runtime_text(text),
             images=images_of(turns),
+            applied_effort=effort.applied,
         )
 
     def detokenizer(self) -> Detokenizer:

@@ -51,15 +51,19 @@ class ChatTemplate:
         *,
         now: datetime,
         enable_thinking: bool | None = None,
+        reasoning_effort: str | None = None,
     ) -> str:
         """The prompt, up to where the assistant's next turn begins.
 
-        ``tools`` have the shape of chat completions. ``enable_thinking`` is passed on unless ``None``.
+        ``tools`` have the shape of chat completions. ``enable_thinking`` and ``reasoning_effort`` are passed on
+        unless ``None``.
         Raises :class:`TemplateFailure` whatever goes wrong inside the template.
         """
         variables = self._constants | {"messages": turns, "tools": list(tools) or None, "strftime_now": now.strftime}
         if enable_thinking is not None:
             variables |= dict.fromkeys(_THINKING_SWITCHES, enable_thinking)
+        if reasoning_effort is not None:
+            variables["reasoning_effort"] = reasoning_effort
         try:
             return self._template.render(variables)
         except Exception as error:

@@ -16,6 +16,9 @@ import tokenizers
 from sidecar.prompts.detokenizer import ByteLevelDetokenizer, Detokenizer, WindowDetokenizer, byte_table
 from sidecar.prompts.guard import CUT
 
+FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json")
+"""The files of a tokenizer directory that are read."""
+
 _UNKNOWN_LENGTH = 10**12
 _CLASSES_WITH_SWITCH = {
     f"{family}Tokenizer{fast}" for family in ("Llama", "CodeLlama", "Gemma", "Cohere") for fast in ("", "Fast")
@@ -32,6 +35,7 @@ class Tokenizer:
         tokenizer: tokenizers.Tokenizer,
         *,
         template_source: str | None = None,
+        template_path: Path | None = None,
         bos_token: str = "",
         eos_token: str = "",
         eos_ids: tuple[int, ...] = (),
@@ -48,6 +52,7 @@ class Tokenizer:
         self._longest = self._longest_token()
         self._adds_bos = adds_bos
         self.template_source = template_source
+        self.template_path = template_path
         self.bos_token = bos_token
         self.eos_token = eos_token
         self.eos_ids = eos_ids
@@ -72,10 +77,12 @@ class Tokenizer:
             raise ValueError(f"{path}: {error}") from error
         config = _read_json(directory / "tokenizer_config.json")
         generation = _read_json(directory / "generation_config.json")
+        template_path, template_source = _template(directory, config)
         eos_token = _token_text(config.get("eos_token"))
         return cls(
             tokenizer,
-            template_source=_template_source(directory, config),
+            template_source=template_source,
+            template_path=template_path,
             bos_token=_token_text(config.get("bos_token")),
             eos_token=eos_token,
             adds_bos=_adds_bos(tokenizer, config),
@@ -156,7 +163,7 @@ def read_template(directory: Path) -> str | None:
 
     Raises :class:`ValueError`, which names the file, for one that cannot be read.
     """
-    return _template_source(directory, _read_json(directory / "tokenizer_config.json"))
+    return _template(directory, _read_json(directory / "tokenizer_config.json"))[1]
 
 
 def _show(tokenizer: tokenizers.Tokenizer, visible: set[str]) -> tokenizers.Tokenizer:
@@ -175,22 +182,27 @@ def _read_json(path: Path) -> dict[str, Any]:
         return {}
     try:
         value = json.loads(path.read_bytes())
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from error
     if not isinstance(value, dict):
         raise ValueError(f"{path}: not a JSON object")
     return value
 
 
-def _template_source(directory: Path, config: dict[str, Any]) -> str | None:
-    """The template file, else the configuration's template; of several named ones, ``default``."""
+def _template(directory: Path, config: dict[str, Any]) -> tuple[Path, str | None]:
+    """The template file, else the configuration's template; of several named ones, ``default``. And where it stands."""
     path = directory / "chat_template.jinja"
     if path.is_file():
-        return path.read_text(encoding="utf-8")
+        try:
+            return path, path.read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{path}: {error}") from error
+    path = directory / "tokenizer_config.json"
     source = config.get("chat_template")
     if isinstance(source, list):
-        source = {entry["name"]: entry["template"] for entry in source}.get("default")
-    return source if isinstance(source, str) else None
+        named = [entry for entry in source if isinstance(entry, dict) and entry.get("name") == "default"]
+        source = named[0].get("template") if named else None
+    return path, source if isinstance(source, str) else None
 
 
 def _token_text(token: Any) -> str:

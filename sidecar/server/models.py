@@ -6,24 +6,25 @@ from sidecar.config.models import ModelConfig, ReasoningMarkers
 from sidecar.exchange.catalog import ServedModel
 from sidecar.generation.reasoning import ReasoningFormat
 from sidecar.generation.style import choose_style
+from sidecar.prompts.chat_model import load_chat_model
 from sidecar.prompts.renderer import PromptRenderer
-from sidecar.prompts.tokenizer import Tokenizer, read_template
+from sidecar.prompts.tokenizer import read_template
 
 
 def load_model(settings: ModelConfig) -> ServedModel:
     """A model as exchanges need it; its contract is still to be discovered.
 
     Raises:
-        OSError, ValueError: the tokenizer or its template cannot be loaded.
+        ValueError: the tokenizer or its template cannot be loaded; the message names the file.
     """
     template = read_template(settings.tokenizer) or ""
     named = settings.reasoning_format
     reasoning = ReasoningFormat(named.begin, named.end) if isinstance(named, ReasoningMarkers) else named
     style = choose_style(template, reasoning=reasoning, calls=settings.tool_format)
-    tokenizer = Tokenizer.load(settings.tokenizer, style.markers)
+    chat_model = load_chat_model(settings.tokenizer, style.markers)
     return ServedModel(
         settings=settings,
-        renderer=PromptRenderer(tokenizer, late_system=settings.late_system),
+        renderer=PromptRenderer(chat_model, late_system=settings.late_system),
         style=style,
         created=int((settings.tokenizer / "tokenizer.json").stat().st_mtime),
     )

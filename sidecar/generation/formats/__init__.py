@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from sidecar.generation.calls import Functions
 from sidecar.generation.formats import deepseek, harmony, hermes, llama_json, mistral, pythonic, qwen_xml
+from sidecar.generation.formats.framing import CallFraming
 from sidecar.generation.segments import Parser
 
 
@@ -20,18 +21,20 @@ class Format:
     ``make_parser`` makes the parser of one generation for the request's functions. ``markers`` must be visible in the
     detokenized text, special tokens or not. ``detect`` tells from a chat template's source whether it writes calls so.
     ``frames_all`` formats put reasoning and text between markers too, so that every answer must be read with them.
+    ``framing`` is told where a call is its name and arguments between fixed texts.
     """
 
     make_parser: Callable[[Functions], Parser]
     markers: tuple[str, ...]
     detect: Callable[[str], bool]
     frames_all: bool = False
+    framing: CallFraming | None = None
 
 
 FORMATS = {
     "harmony": Format(harmony.HarmonyParser, harmony.MARKERS, harmony.detect, frames_all=True),
     "qwen_xml": Format(qwen_xml.QwenXmlParser, qwen_xml.MARKERS, qwen_xml.detect),
-    "hermes": Format(hermes.HermesParser, hermes.MARKERS, hermes.detect),
+    "hermes": Format(hermes.HermesParser, hermes.MARKERS, hermes.detect, framing=hermes.FRAMING),
     "mistral": Format(mistral.MistralParser, mistral.MARKERS, mistral.detect),
     "deepseek": Format(deepseek.DeepSeekParser, deepseek.MARKERS, deepseek.detect),
     "pythonic": Format(pythonic.PythonicParser, pythonic.MARKERS, pythonic.detect),

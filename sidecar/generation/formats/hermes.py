@@ -10,9 +10,13 @@ Source: the chat templates of Hermes 2 Pro, Qwen2.5 and Qwen3.
 from __future__ import annotations
 
 from sidecar.generation.calls import CallParser
+from sidecar.generation.formats.framing import CallFraming
 from sidecar.generation.source import Markers, Steps
 
 MARKERS = ("<tool_call>", "</tool_call>")
+FRAMING = CallFraming(
+    trigger="<tool_call>", begin='<tool_call>\n{"name": "', middle='", "arguments": ', end="}\n</tool_call>"
+)
 _BEGIN = Markers("<tool_call>")
 
 

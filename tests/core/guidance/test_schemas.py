@@ -7,9 +7,11 @@ import pytest
 from llguidance import LLMatcher
 
 from sidecar.guidance.decision import plan_guidance
-from sidecar.guidance.schemas import call_schema, demanded_tools, fits, guide_document
+from sidecar.guidance.demands import call_schema, demanded_tools, document
+from sidecar.guidance.schemas import fits
+from sidecar.guidance.self_contained import self_contained
 from sidecar.responses.errors import ApiError
-from sidecar.responses.request import ResponsesRequest
+from tests.core.guidance.requests import json_schema, request, tool
 
 STEPS = {"type": "array", "items": {"$ref": "#/$defs/S"}}
 STEP = {"type": "object", "properties": {"e": {"type": "string"}}, "required": ["e"]}
@@ -19,26 +21,14 @@ IMPOSSIBLE = {"type": "object", "properties": {"a": {"not": {"type": "string"}}}
 INVALID = {"type": "object", "properties": {"a": {"type": "wonder"}}}
 
 
-def request(**body: Any) -> ResponsesRequest:
-    return ResponsesRequest.model_validate({"model": "m", "input": "x", **body})
-
-
-def tool(name: str, parameters: Any = None, **more: Any) -> dict[str, Any]:
-    return {"type": "function", "name": name, "parameters": parameters, **more}
-
-
-def json_schema(schema: Any) -> dict[str, Any]:
-    return {"format": {"type": "json_schema", "name": "n", "schema": schema}}
-
-
 @pytest.mark.parametrize("choice", ["required", {"type": "function", "name": "f"}])
 @pytest.mark.parametrize("parameters", [None, REFERRING, RECURSIVE])
 def test_a_demanded_call_is_guided_by_name_and_arguments(choice: Any, parameters: Any) -> None:
     asked = request(tools=[tool("f", parameters), tool("g", REFERRING)], tool_choice=choice)
     schema = call_schema(demanded_tools(asked))
-    assert LLMatcher.validate_grammar(LLMatcher.grammar_from_json_schema(guide_document(schema))) == ""
+    assert LLMatcher.validate_grammar(LLMatcher.grammar_from_json_schema(document(schema))) == ""
     assert fits('{"name": "f", "arguments": {}}', schema) is (parameters is not REFERRING)
-    assert fits('{"name": "f", "arguments": {"steps": [{"e": "x"}]}}', schema)
+    assert fits('{"name": "f", "arguments": {"steps": [{"e": "x"}]}}', schema) is (parameters is not None)
     assert not fits('{"name": "f", "arguments": {"steps": [{"e": 1}]}}', schema) or parameters is not REFERRING
     assert not fits('{"name": "h", "arguments": {}}', schema)
     assert fits('{"name": "g", "arguments": {"steps": []}}', schema) is (choice == "required")
@@ -83,7 +73,7 @@ def test_annotations_and_formats_are_never_a_fault(schema: Any) -> None:
 
 def test_a_member_called_format_stays() -> None:
     schema = {"type": "object", "properties": {"format": {"type": "string", "format": "date"}}}
-    assert json.loads(guide_document(schema)) == {"type": "object", "properties": {"format": {"type": "string"}}}
+    assert self_contained(schema) == {"type": "object", "properties": {"format": {"type": "string"}}}
 
 
 def test_tools_the_model_may_leave_alone_are_not_guided() -> None:
@@ -124,6 +114,54 @@ def test_without_guided_decoding_a_demand_is_refused_or_put_in_words(body: dict[
     guidance = plan_guidance(request(**body), False, "prompt")
     assert guidance.guide is None
     assert guidance.demand
+
+
+def test_several_calls_are_a_list_of_calls() -> None:
+    guidance = plan_guidance(request(tools=[tool("f"), tool("g", REFERRING)], tool_choice="required"), True, "refuse")
+    assert guidance.guide is not None
+    schema = json.loads(guidance.guide)
+    assert LLMatcher.validate_grammar(LLMatcher.grammar_from_json_schema(guidance.guide)) == ""
+    assert fits('[{"name": "f", "arguments": {}}]', schema)
+    assert fits('[{"name": "g", "arguments": {"steps": [{"e": "x"}]}}, {"name": "f", "arguments": {}}]', schema)
+    for text in ("[]", '{"name": "f", "arguments": {}}', '[{"name": "g", "arguments": {"steps": [{"e": 1}]}}]'):
+        assert not fits(text, schema)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{"tool_choice": "required", "parallel_tool_calls": False}, {"tool_choice": {"type": "function", "name": "f"}}],
+)
+def test_a_named_call_or_one_that_must_be_alone_is_exactly_one(body: dict[str, Any]) -> None:
+    guidance = plan_guidance(request(tools=[tool("f"), tool("g")], **body), True, "refuse")
+    assert guidance.guide is not None
+    assert fits('{"name": "f", "arguments": {}}', json.loads(guidance.guide))
+    assert not fits('[{"name": "f", "arguments": {}}]', json.loads(guidance.guide))
+
+
+@pytest.mark.parametrize("choice", ["required", {"type": "function", "name": "f"}])
+def test_a_function_without_parameters_takes_no_arguments(choice: Any) -> None:
+    asked = request(tools=[tool("f")], tool_choice=choice, parallel_tool_calls=False)
+    guidance = plan_guidance(asked, True, "refuse")
+    assert guidance.guide is not None
+    assert not fits('{"name": "f", "arguments": {"a": 1}}', json.loads(guidance.guide))
+
+
+@pytest.mark.parametrize("types", ["array", "string", ["array", "null"]])
+@pytest.mark.parametrize(("strict", "choice"), [(None, "required"), (True, "auto")])
+def test_arguments_that_are_no_object_are_refused_where_they_are_enforced(types: Any, strict: Any, choice: str) -> None:
+    with pytest.raises(ApiError) as refused:
+        plan_guidance(request(tools=[tool("f", {"type": types}, strict=strict)], tool_choice=choice), True, "refuse")
+    assert (refused.value.code, refused.value.param) == ("invalid_request", "tools[0].parameters")
+
+
+@pytest.mark.parametrize("parameters", [{}, {"type": ["object", "null"]}, {"properties": {"a": {"type": "string"}}}])
+def test_arguments_that_may_be_anything_are_narrowed_to_objects(parameters: Any) -> None:
+    asked = request(tools=[tool("f", parameters)], tool_choice="required", parallel_tool_calls=False)
+    guidance = plan_guidance(asked, True, "refuse")
+    assert guidance.guide is not None
+    assert fits('{"name": "f", "arguments": {"a": "x"}}', json.loads(guidance.guide))
+    for arguments in ("null", "[]", "1"):
+        assert not fits(f'{{"name": "f", "arguments": {arguments}}}', json.loads(guidance.guide))
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"e": 1}', "[1]", '{"e": "x"} trailing'])

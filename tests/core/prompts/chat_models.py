@@ -46,6 +46,8 @@ ALTERNATING = (
 """Raises on any system message, and unless user and assistant alternate."""
 
 TOOLS = """
+{%- if reasoning_effort %}<|start|>effort {{ reasoning_effort }}<|end|>
+{% endif -%}
 {%- if tools %}<|start|>tools
 {% for tool in tools %}{{ tool | tojson }}
 {% endfor %}<|end|>
@@ -63,7 +65,7 @@ TOOLS = """
 {% endfor -%}
 <|start|>assistant
 {% if enable_thinking is defined and not enable_thinking %}<think></think>{% endif %}"""
-"""Takes everything: tools, reasoning, images, a thinking switch."""
+"""Takes everything: tools, reasoning, images, a thinking switch, a grade of effort."""
 
 STRICT_CALLS = (
     """

@@ -124,6 +124,11 @@ def test_an_output_given_as_parts_is_plain_text() -> None:
     assert turns(TOOLS, USER, call("c1"), output("c1", parts))[-1]["content"] == '{"temp":15}\ndone'
 
 
+def test_parts_that_an_assistant_wrote_may_be_an_output() -> None:
+    parts = [{"type": "output_text", "text": "a", "annotations": []}, {"type": "input_text", "text": "b"}]
+    assert turns(TOOLS, USER, call("c1"), output("c1", parts))[-1]["content"] == "a\nb"
+
+
 def test_images_of_an_output_are_user_content_after_the_tool_turns() -> None:
     parts = [{"type": "input_text", "text": "see"}, IMAGE]
     conversation = turns(TOOLS, USER, call("c1"), call("c2"), output("c1", parts), output("c2", [IMAGE]))
@@ -265,6 +270,38 @@ def test_a_conversation_of_system_items_alone_becomes_a_user_turn(source: str) -
 
 def test_empty_instructions_are_no_system_turn() -> None:
     assert outline(turns(TOOLS, USER, instructions="")) == [("user", "hi")]
+
+
+GREETING = message("assistant", "Hello!")
+
+
+def test_a_greeting_gets_a_question_before_it_where_the_template_wants_one() -> None:
+    assert outline(turns(ALTERNATING, GREETING, USER)) == [("user", "…"), ("assistant", "Hello!"), ("user", "hi")]
+    assert outline(turns(ALTERNATING, GREETING)) == [("user", "…"), ("assistant", "Hello!")]
+
+
+def test_a_greeting_after_instructions_gets_none_where_they_are_the_user_s() -> None:
+    assert outline(turns(ALTERNATING, SYSTEM, GREETING, USER)) == [
+        ("user", "S"),
+        ("assistant", "Hello!"),
+        ("user", "hi"),
+    ]
+
+
+def test_a_question_before_a_greeting_comes_after_the_system_turn() -> None:
+    with_system = ALTERNATING.replace("if message.role == 'system'", "if false").replace(
+        "for message in messages", "for message in messages if message.role != 'system'", 1
+    )
+    assert outline(turns(with_system, SYSTEM, GREETING, USER)) == [
+        ("system", "S"),
+        ("user", "…"),
+        ("assistant", "Hello!"),
+        ("user", "hi"),
+    ]
+
+
+def test_a_greeting_stays_first_where_the_template_takes_it() -> None:
+    assert outline(turns(PLAIN, SYSTEM, GREETING, USER)) == [("system", "S"), ("assistant", "Hello!"), ("user", "hi")]
 
 
 def test_user_turns_in_a_row_are_merged_where_the_template_wants_them_to_alternate() -> None:

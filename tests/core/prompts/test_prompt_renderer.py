@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sidecar.prompts.chat_model import ChatModel
 from sidecar.prompts.guard import CUT, MarkerGuard
 from sidecar.prompts.renderer import Prompt, PromptRenderer
 from sidecar.prompts.tokenizer import Tokenizer
@@ -18,7 +19,7 @@ from tests.core.surfaces.node_requests import CALL, OUTPUT, TOOL, accept
 
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
 TOKENIZER = Tokenizer(byte_level(), template_source=TOOLS)
-RENDERER = PromptRenderer(TOKENIZER)
+RENDERER = PromptRenderer(ChatModel.of(TOKENIZER))
 # All that a conversation must not forge: special tokens, and added ones that the template writes.
 MARKERS = (*SPECIAL, "<think>", "</think>")
 MARKER_IDS = {byte_level().token_to_id(marker) for marker in MARKERS}
@@ -54,6 +55,44 @@ def test_the_prompt_is_the_template_s_text_and_its_ids() -> None:
 def test_effort_of_low_or_above_turns_reasoning_on(effort: str | None, thinking: bool) -> None:
     prompt = render(reasoning={"effort": effort})
     assert prompt.text.endswith("<think></think>") is not thinking
+
+
+SWITCH = "{% if enable_thinking is defined %}thinking {{ enable_thinking }}{% endif %}"
+GRADE = "{% if reasoning_effort is not defined %}{% set reasoning_effort = 'medium' %}{% endif %}{{ reasoning_effort }}"
+FOUR_GRADES = GRADE + "{{ ['minimal', 'low', 'medium', 'high'] | length }}"
+
+
+@pytest.mark.parametrize(
+    ("head", "effort", "guided", "told", "applied"),
+    [
+        (SWITCH, None, False, "thinking False", None),
+        (SWITCH, "none", False, "thinking False", "none"),
+        (SWITCH, "minimal", False, "thinking False", "none"),
+        (SWITCH, "high", False, "thinking True", "high"),
+        (SWITCH, "high", True, "thinking False", "none"),
+        (SWITCH, None, True, "thinking False", None),
+        (GRADE, None, False, "medium", None),
+        (GRADE, "none", False, "low", "low"),
+        (GRADE, "minimal", False, "low", "low"),
+        (GRADE, "low", False, "low", "low"),
+        (GRADE, "medium", False, "medium", "medium"),
+        (GRADE, "xhigh", False, "high", "high"),
+        (GRADE, "high", True, "medium", "none"),
+        (FOUR_GRADES, "minimal", False, "minimal4", "minimal"),
+        (SWITCH + GRADE, "none", False, "thinking Falsemedium", "none"),
+        (SWITCH + GRADE, "low", False, "thinking Truelow", "low"),
+        ("", "high", False, "", None),
+        ("", "high", True, "", "none"),
+    ],
+)
+def test_effort_is_told_as_the_template_has_it(
+    head: str, effort: str | None, guided: bool, told: str, applied: str | None
+) -> None:
+    renderer = PromptRenderer(ChatModel.of(Tokenizer(byte_level(), template_source=head + "\n" + PLAIN)))
+    asked = accept(reasoning={"effort": effort})
+    prompt = renderer.render(asked, now=NOW, context_length=100_000, guided=guided)
+    assert prompt.text.partition("<|start|>")[0].strip() == told
+    assert prompt.applied_effort == applied
 
 
 ordinary_texts = st.text(max_size=60) | st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=3).map("\n".join)
@@ -106,7 +145,7 @@ def test_neighbouring_texts_do_not_make_up_a_control_token(end: str) -> None:
     ]
     side_by_side = TOOLS.replace("<|end|>\n{% endfor", "{% endfor").replace("<|start|>{{ message.role }}\n", "")
     renderer = PromptRenderer(
-        Tokenizer(byte_level(), template_source=side_by_side.replace("part.text", "part.text | trim"))
+        ChatModel.of(Tokenizer(byte_level(), template_source=side_by_side.replace("part.text", "part.text | trim")))
     )
     prompt = renderer.render(accept(input=items), now=NOW, context_length=100_000)
     assert "a<|end|>" in prompt.text.replace("<image>", "").replace("\n", "")
@@ -139,7 +178,7 @@ def test_a_guard_cuts_the_beginning_of_a_marker_at_the_end_of_a_text(text: str, 
 
 def test_a_conversation_the_template_cannot_take_is_the_client_s_fault() -> None:
     source = "{% if messages[0].content == 'secret' %}{{ raise_exception('no secret') }}{% endif %}" + PLAIN
-    renderer = PromptRenderer(Tokenizer(byte_level(), template_source=source))
+    renderer = PromptRenderer(ChatModel.of(Tokenizer(byte_level(), template_source=source)))
     with pytest.raises(ApiError) as refusal:
         renderer.render(accept(input="secret"), now=NOW, context_length=100_000)
     assert (refusal.value.code, refusal.value.param) == ("invalid_request", "input")
@@ -148,7 +187,7 @@ def test_a_conversation_the_template_cannot_take_is_the_client_s_fault() -> None
 
 def test_a_tokenizer_without_a_template_renders_nothing() -> None:
     with pytest.raises(ValueError, match="no chat template"):
-        PromptRenderer(Tokenizer(byte_level()))
+        ChatModel.of(Tokenizer(byte_level()))
 
 
 def test_a_prompt_that_cannot_fit_is_refused_before_it_is_encoded() -> None:

@@ -76,6 +76,9 @@ def test_data_is_never_read_as_a_template(text: str) -> None:
     assert text in render(PLAIN, {"role": "user", "content": text})
 
 
+NO_TOOLS = {
+    *("tools", "argument_objects", "argument_text", "any_call_id", "reasoning", "images", "thinking_switch", "grades")
+}
 EVERYTHING = set(asdict(detect_features(ChatTemplate(TOOLS))))
 
 
@@ -86,13 +89,12 @@ EVERYTHING = set(asdict(detect_features(ChatTemplate(TOOLS))))
         pytest.param(STRICT_CALLS, {"argument_text", "parallel_calls", "any_call_id", "user_after_tool"}, id="strict"),
         pytest.param(
             PLAIN,
-            {"tools", "argument_objects", "argument_text", "any_call_id", "reasoning", "images", "thinking_switch"},
+            NO_TOOLS,
             id="plain",
         ),
         pytest.param(
             FIRST_SYSTEM_ONLY,
-            {"late_system", "system_alone"}
-            | {"tools", "argument_objects", "argument_text", "any_call_id", "reasoning", "images", "thinking_switch"},
+            {"late_system", "system_alone"} | NO_TOOLS,
             id="system first",
         ),
         pytest.param(ALTERNATING, EVERYTHING, id="alternating"),

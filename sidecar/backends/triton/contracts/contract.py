@@ -12,6 +12,9 @@ from sidecar.images.image import Image
 UNBOUNDED = 2**31 - 1
 """A ``max_images`` that leaves the number to other limits."""
 
+CallGuideForm = Literal["structural_tag", "ebnf_grammar"]
+"""How a runtime takes a guide of the calls in an answer that is otherwise free."""
+
 FinishReason = Literal["stop", "length"]
 
 
@@ -50,8 +53,9 @@ class Generation:
     context. ``temperature`` is 0–2, ``top_p`` in (0, 1]. ``seed`` is an unsigned 64-bit integer: TensorRT-LLM's own
     default is the same for every request. ``end_ids`` are the tokenizer's end-of-turn ids, the first of them the chief
     one. ``stop`` are texts that end the answer; whoever reads the answer looks for them too. Only a contract that
-    ``guides`` may be given a ``guide``: the JSON Schema that the answer must fit, as a document. ``images`` are in the
-    order of their places in the prompt, and no more than the contract's ``max_images``.
+    ``guides`` may be given a ``guide``: the JSON Schema that the answer must fit, as a document; or, in the contract's
+    ``call_guide_form``, a ``call_guide`` of the calls in it. ``images`` are in the order of their places in the prompt,
+    and no more than the contract's ``max_images``.
     """
 
     request_id: str
@@ -64,6 +68,7 @@ class Generation:
     end_ids: tuple[int, ...]
     stop: tuple[str, ...] = ()
     guide: str | None = None
+    call_guide: str | None = None
     images: Sequence[Image] = ()
 
 
@@ -108,6 +113,10 @@ class Contract(Protocol):
     @property
     def guides(self) -> bool:
         """Whether the model has guided decoding."""
+
+    @property
+    def call_guide_form(self) -> CallGuideForm | None:
+        """The guide of calls in free text that the model takes, if any."""
 
     @property
     def max_images(self) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sidecar.backends.triton.contracts.contract import Generation, Vocabulary
+from sidecar.backends.triton.contracts.contract import CallGuideForm, Generation, Vocabulary
 from sidecar.backends.triton.contracts.guided_decoding import GUIDE_TYPE, add_guide
 from sidecar.backends.triton.contracts.images import jpeg_data_url, max_images
 from sidecar.backends.triton.contracts.tensors import InferRequest, names, parameter, tokens_per_block
@@ -61,6 +61,11 @@ class Ensemble:
         """What repairs broken characters, unless it is in place."""
         return "" if self.accumulates else _REMEDY
 
+    @property
+    def call_guide_form(self) -> CallGuideForm | None:
+        """The guide of calls in free text that the model takes, if any."""
+        return "ebnf_grammar" if self.guides else None
+
     def request(self, model: str, generation: Generation) -> bytes:
         """The serialized ``ModelInferRequest``; optional inputs are sent only where the model has them."""
         request = InferRequest(model, generation, self.inputs, self.batched)
@@ -80,7 +85,7 @@ class Ensemble:
         # A running generation cannot be cancelled here, so the runtime must know where to stop.
         request.texts("stop_words", *generation.stop)
         request.texts(_IMAGES, *map(jpeg_data_url, generation.images))
-        add_guide(request, generation.guide)
+        add_guide(request, generation)
         if self.tokens_per_block:
             request.flag("return_perf_metrics")
         return request.serialized()

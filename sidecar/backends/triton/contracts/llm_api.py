@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sidecar.backends.triton.contracts.contract import Generation, Vocabulary
+from sidecar.backends.triton.contracts.contract import CallGuideForm, Generation, Vocabulary
 from sidecar.backends.triton.contracts.images import data_url, max_images
 from sidecar.backends.triton.contracts.tensors import InferRequest, names, tokens_per_block
 from sidecar.backends.triton.contracts.text import TEXT_OUTPUT, TextDecoder
@@ -43,6 +43,11 @@ class LlmApi:
     name: str = "llm_api"
     speaks_text: bool = True
     remedy: str = ""
+
+    @property
+    def call_guide_form(self) -> CallGuideForm | None:
+        """The guide of calls in free text that the model takes, if any."""
+        return None
 
     def request(self, model: str, generation: Generation) -> bytes:
         """The serialized ``ModelInferRequest``; optional inputs are sent only where the model has them."""

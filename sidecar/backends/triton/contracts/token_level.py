@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sidecar.backends.triton.contracts.contract import FinishReason, Generation, Piece, Vocabulary
+from sidecar.backends.triton.contracts.contract import CallGuideForm, FinishReason, Generation, Piece, Vocabulary
 from sidecar.backends.triton.contracts.guided_decoding import GUIDE_TYPE, add_guide
 from sidecar.backends.triton.contracts.tensors import InferRequest, names, parameter, tokens_per_block
 from sidecar.backends.triton.protocol import model_config_pb2, service_pb2
@@ -54,6 +54,11 @@ class TokenLevel:
     speaks_text: bool = False
     remedy: str = ""
 
+    @property
+    def call_guide_form(self) -> CallGuideForm | None:
+        """The guide of calls in free text that the model takes, if any."""
+        return "ebnf_grammar" if self.guides else None
+
     def request(self, model: str, generation: Generation) -> bytes:
         """The serialized ``ModelInferRequest``; optional inputs are sent only where the model has them."""
         request = InferRequest(model, generation, self.inputs, self.batched)
@@ -65,7 +70,7 @@ class TokenLevel:
         request.uint64("seed", generation.seed)
         self._add_sampling(request, generation)
         self._add_end_ids(request, generation.end_ids)
-        add_guide(request, generation.guide)
+        add_guide(request, generation)
         if self.tokens_per_block:
             request.flag("return_perf_metrics")
         return request.serialized()

@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from sidecar.backends.triton.contracts.contract import Generation, Vocabulary
+from sidecar.backends.triton.contracts.contract import CallGuideForm, Generation, Vocabulary
 from sidecar.backends.triton.contracts.images import max_images, plain_base64
 from sidecar.backends.triton.contracts.tensors import InferRequest, names, parameter
 from sidecar.backends.triton.contracts.text import TEXT_OUTPUT, TextDecoder
@@ -52,6 +52,11 @@ class Vllm:
     speaks_text: bool = True
     remedy: str = ""
 
+    @property
+    def call_guide_form(self) -> CallGuideForm | None:
+        """The guide of calls in free text that the model takes, if any."""
+        return "structural_tag" if self.guide_parameter == _GUIDE_PARAMETER else None
+
     def request(self, model: str, generation: Generation) -> bytes:
         """The serialized ``ModelInferRequest``; optional inputs are sent only where the model has them."""
         request = InferRequest(model, generation, self.inputs, self.batched)
@@ -81,10 +86,13 @@ class Vllm:
         if generation.end_ids:
             sampling["stop_token_ids"] = list(generation.end_ids)
         if generation.guide is not None:
-            sampling[self.guide_parameter] = _guide_text(generation.guide)
+            sampling[self.guide_parameter] = _guide_text("json", json.loads(generation.guide))
+        elif generation.call_guide is not None:
+            # A structural tag is itself a document, whatever holds it.
+            sampling[self.guide_parameter] = _guide_text("structural_tag", generation.call_guide)
         return sampling
 
 
-def _guide_text(guide: str) -> str:
+def _guide_text(kind: str, guide: Any) -> str:
     """The guide as the backend takes it: a JSON document inside the JSON document."""
-    return json.dumps({"json": json.loads(guide)})
+    return json.dumps({kind: guide})

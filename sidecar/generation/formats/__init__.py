@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sidecar.generation.calls import Functions
+from sidecar.generation.coroutine import CoroutineParser
 from sidecar.generation.formats import deepseek, harmony, hermes, llama_json, mistral, pythonic, qwen_xml
 from sidecar.generation.formats.framing import CallFraming
-from sidecar.generation.segments import Parser
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Format:
     ``framing`` is told where a call is its name and arguments between fixed texts.
     """
 
-    make_parser: Callable[[Functions], Parser]
+    make_parser: Callable[[Functions], CoroutineParser]
     markers: tuple[str, ...]
     detect: Callable[[str], bool]
     frames_all: bool = False

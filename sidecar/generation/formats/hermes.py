@@ -11,25 +11,24 @@ from __future__ import annotations
 
 from sidecar.generation.calls import CallParser
 from sidecar.generation.formats.framing import CallFraming
-from sidecar.generation.source import Markers, Steps
+from sidecar.generation.source import Steps
 
 MARKERS = ("<tool_call>", "</tool_call>")
 FRAMING = CallFraming(
     trigger="<tool_call>", begin='<tool_call>\n{"name": "', middle='", "arguments": ', end="}\n</tool_call>"
 )
-_BEGIN = Markers("<tool_call>")
 
 
 class HermesParser(CallParser):
     """Reads text with such calls."""
 
+    begins = ("<tool_call>",)
+    ends = ("</tool_call>",)
+
     def read(self) -> Steps[None]:
         """Text and calls in turn."""
-        while marker := (yield from self.source.until(_BEGIN, self.sink.text)):
-            self.hold(marker)
-            yield from self.source.space()
-            if (yield from self.call()):
-                yield from self.closing("</tool_call>")
+        while (yield from self.text()):
+            yield from self.calls()
 
 
 def detect(template: str) -> bool:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Literal, Protocol
 
-from sidecar.backends.triton.contracts.contract import FinishReason, Piece
 from sidecar.backends.triton.frames import GrpcStatus
+
+FinishReason = Literal["stop", "length"]
+
+Piece = tuple[str, int]
+"""Generated text (whole characters only), and how many tokens it took. A plain tuple: a stream makes one per token."""
 
 Take = Callable[[str, int], bool]
 """Takes a piece of generated text (whole characters only) and its number of tokens; tells whether to go on."""

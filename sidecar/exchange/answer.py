@@ -5,8 +5,7 @@ The same chain serves streamed and non-streamed requests, so that the final resp
 
 from __future__ import annotations
 
-from sidecar.backends.backend import Reader
-from sidecar.backends.triton.contracts.contract import FinishReason, Piece
+from sidecar.backends.backend import FinishReason, Piece, Reader
 from sidecar.generation.segments import ARGUMENTS, CALL, CALL_DONE, REASONING, TEXT, Kind, Parser, Segment
 from sidecar.generation.stops import StopStrings
 from sidecar.responses.errors import ApiError
@@ -94,13 +93,14 @@ class Answer:
     def close(self, held_back: Piece, finish_reason: FinishReason) -> bytes:
         """The events that end the answer; ``held_back`` is the reader's last word."""
         usage = self._usage
-        usage.output_tokens += held_back.tokens
+        held_text, correction = held_back
+        usage.output_tokens += correction
         # Where a whole text turns out to have fewer tokens than responses, so has the reasoning in it.
         usage.reasoning_tokens = min(usage.reasoning_tokens, usage.output_tokens)
         events = b"" if self.begun else self.begin()
         if self._has_its_call:
             return events
-        text = "" if self._stops.matched else self._stops.feed(held_back.text) + self._stops.end()
+        text = "" if self._stops.matched else self._stops.feed(held_text) + self._stops.end()
         segments = [
             *(self._parser.feed(text) if text else ()),
             *self._parser.end(cut=finish_reason == "length"),
@@ -124,22 +124,20 @@ class Answer:
         if self._has_its_call:
             return b""
         kind, text = segment
+        if kind is self._open:
+            return self._writer.delta(text)
         if kind is TEXT:
-            return self._write_text(text)
+            return self._begin_text(text)
         if kind is REASONING:
             return self._switch_to(REASONING) + self._writer.delta(text)
-        if kind is ARGUMENTS:
-            return self._writer.delta(text)
         if kind is CALL:
             closing = self._close_item("completed")
-            self._open = CALL
+            self._open = ARGUMENTS
             return closing + self._writer.open_call(text)
         self._has_its_call = kind is CALL_DONE and not self._parallel_calls
         return self._close_item("completed" if kind is CALL_DONE else "incomplete")
 
-    def _write_text(self, text: str) -> bytes:
-        if self._open is TEXT:
-            return self._writer.delta(text)
+    def _begin_text(self, text: str) -> bytes:
         # White space before the first visible character opens no item; it comes with that character.
         self._space += text
         if self._space.isspace():
@@ -150,7 +148,7 @@ class Answer:
     def _needs_message(self, finish_reason: FinishReason) -> bool:
         """Whether an empty message must be added: clients wait for one, unless the answer was cut before it."""
         shown = [item["type"] for item in self._writer.output]
-        if self._open in (TEXT, CALL) or "message" in shown or "function_call" in shown:
+        if self._open in (TEXT, ARGUMENTS) or "message" in shown or "function_call" in shown:
             return False
         return finish_reason == "stop" or not (shown or self._open)
 

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from sidecar.backends.backend import Reader
+from sidecar.backends.backend import FinishReason, Piece, Reader
 from sidecar.backends.triton import errors
-from sidecar.backends.triton.contracts.contract import FinishReason, Piece
 from sidecar.backends.triton.errors import BackendError
 from sidecar.exchange.answer import Answer
 from sidecar.exchange.asks import Ask, Facts, LastAsk

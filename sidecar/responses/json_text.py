@@ -13,7 +13,8 @@ _encode_string = json.encoder.c_encode_basestring or json.encoder.py_encode_base
 
 def json_string(text: str) -> str:
     """``text`` as a JSON string, non-ASCII characters as they are, safe in a ``data:`` line."""
-    return _keep_on_one_line(_encode_string(text))
+    encoded: str = _encode_string(text)
+    return encoded if encoded.isascii() else _keep_on_one_line(encoded)
 
 
 def json_bytes(value: Json) -> bytes:

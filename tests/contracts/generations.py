@@ -10,9 +10,10 @@ from typing import Any
 
 import grpc
 
+from sidecar.backends.backend import Piece
 from sidecar.backends.triton import errors
 from sidecar.backends.triton.client import discover
-from sidecar.backends.triton.contracts.contract import Contract, Decoder, Generation, Piece
+from sidecar.backends.triton.contracts.contract import Contract, Decoder, Generation
 from sidecar.backends.triton.protocol import SERVICE, service_pb2
 from sidecar.prompts.tokenizer import Tokenizer
 
@@ -66,9 +67,7 @@ class Running:
 
     async def answer(self) -> Answer:
         pieces = [piece async for piece in self]
-        return Answer(
-            [piece.text for piece in pieces if piece.text], sum(piece.tokens for piece in pieces), self.decoder
-        )
+        return Answer([text for text, _ in pieces if text], sum(tokens for _, tokens in pieces), self.decoder)
 
     def cancel(self) -> None:
         self._call.cancel()

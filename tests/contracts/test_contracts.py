@@ -159,8 +159,8 @@ async def test_sampling_is_sent_explicitly(scripted: Speaker, events: EventLog) 
 
 async def test_a_cancelled_generation_ends_in_the_model(scripted: Speaker, events: EventLog) -> None:
     running = scripted.start(script("one", {"hang": True}))
-    async for piece in running:
-        assert piece.text == "one"
+    async for text, _ in running:
+        assert text == "one"
         break
     running.cancel()
     await events.wait_for("cancelled", running.generation.request_id)
@@ -170,8 +170,8 @@ async def test_a_cancelled_generation_ends_in_the_model(scripted: Speaker, event
 async def test_an_error_of_the_model_is_raised(scripted: Speaker, before: list[str]) -> None:
     texts = []
     with pytest.raises(ApiError) as raised:
-        async for piece in scripted.start(script(*before, {"error": "boom"})):
-            texts.append(piece.text)
+        async for text, _ in scripted.start(script(*before, {"error": "boom"})):
+            texts.append(text)
     assert (raised.value.code, texts) == ("infer_backend_unavailable", before)
 
 

@@ -18,11 +18,8 @@ class FrameError(Exception):
     """Bytes that are not a sequence of uncompressed frames."""
 
 
-class Frame(NamedTuple):
-    """One frame: its flag byte and its payload."""
-
-    flags: int
-    payload: bytes
+Frame = tuple[int, bytes]
+"""One frame: its flag byte and its payload. A plain tuple: a stream has one for each token."""
 
 
 class GrpcStatus(NamedTuple):
@@ -68,7 +65,7 @@ class FrameReader:
                 break
             if source[start] & _COMPRESSED_FLAG:
                 raise FrameError("a compressed frame")
-            frames.append(Frame(source[start], bytes(source[body:after])))
+            frames.append((source[start], bytes(source[body:after])))
             start = after
         if source is self._buffer:
             del self._buffer[:start]

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from google.protobuf.message import DecodeError
 
-from sidecar.backends.backend import Take
+from sidecar.backends.backend import FinishReason, Piece, Take
 from sidecar.backends.triton import errors
-from sidecar.backends.triton.contracts.contract import Decoder, FinishReason, Piece
+from sidecar.backends.triton.contracts.contract import Decoder
 from sidecar.backends.triton.frames import TRAILERS_FLAG, FrameError, FrameReader, GrpcStatus, parse_trailers
 from sidecar.backends.triton.protocol import service_pb2
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.backends.triton.contracts.contract import Piece
 from sidecar.backends.triton.contracts.ensemble import Ensemble, recognise
 from sidecar.backends.triton.contracts.text import TextDecoder
 from tests.core.backends.text_contracts import Words, config, generation, metadata, names, read, response, sent, shapes
@@ -93,9 +92,9 @@ def test_without_counts_our_tokenizer_counts_and_a_flag_says_so() -> None:
 
 def test_until_the_end_a_response_with_text_counts_as_a_token() -> None:
     reader = decoder()
-    assert reader.feed(response(text_output="one two")) == Piece("one two", 1)
-    assert reader.feed(response(text_output="")) == Piece("", 0)
-    assert reader.end() == Piece("", 1)
+    assert reader.feed(response(text_output="one two")) == ("one two", 1)
+    assert reader.feed(response(text_output="")) == ("", 0)
+    assert reader.end() == ("", 1)
     many = decoder()
     assert read(many, *(response(text_output=text) for text in "word"))[1] == 1
 
@@ -112,7 +111,7 @@ def test_outputs_may_come_in_any_order_among_unknown_ones() -> None:
     outputs = {"text_output": "a", "num_output_tokens": 2, "context_logits": 0.0, "kv_cache_reused_blocks": 1}
     for order in itertools.permutations(outputs.items()):
         reader = decoder(tokens_per_block=2)
-        assert reader.feed(response(**dict(order))) == Piece("a", 2)
+        assert reader.feed(response(**dict(order))) == ("a", 2)
         assert reader.cached_tokens == 2
 
 
@@ -124,7 +123,7 @@ def test_cached_tokens_are_whole_blocks_of_the_prompt(blocks: int, cached: int) 
 
 
 def test_the_empty_final_response_adds_nothing() -> None:
-    assert decoder().feed(response()) == Piece("", 0)
+    assert decoder().feed(response()) == ("", 0)
 
 
 def test_an_accumulating_models_text_comes_once() -> None:
@@ -175,7 +174,7 @@ def test_only_a_model_that_does_not_accumulate_has_a_remedy() -> None:
 
 def test_bytes_that_are_no_text_are_replaced() -> None:
     reader = decoder()
-    assert reader.feed(response(text_output=b"a\xff")).text == "a\ufffd"
+    assert reader.feed(response(text_output=b"a\xff")) == ("a\ufffd", 1)
 
 
 @pytest.mark.parametrize(

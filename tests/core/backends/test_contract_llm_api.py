@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from sidecar.backends.triton.contracts.contract import Piece
 from sidecar.backends.triton.contracts.llm_api import LlmApi, recognise
 from sidecar.backends.triton.contracts.text import TextDecoder
 from sidecar.responses.errors import ApiError
@@ -93,7 +92,7 @@ def test_cached_tokens_are_read_from_numbers_and_from_text(blocks: str | int, ca
 
 
 def test_a_response_without_outputs_adds_nothing() -> None:
-    assert decoder().feed(response()) == Piece("", 0)
+    assert decoder().feed(response()) == ("", 0)
 
 
 def test_the_tensors_tell_the_contract() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sidecar.backends.triton.contracts.contract import Generation, Piece
+from sidecar.backends.triton.contracts.contract import Generation
 from sidecar.backends.triton.contracts.token_level import TokenLevel, TokenLevelDecoder, recognise
 from sidecar.backends.triton.discovery import UnknownContractError
 from sidecar.backends.triton.discovery import recognise as discover
@@ -144,43 +144,43 @@ def test_an_empty_final_response_is_asked_for() -> None:
 
 def test_an_end_id_counts_and_shows_nothing() -> None:
     reader = decoder()
-    assert [reader.feed(response(1)), reader.feed(response(2))] == [Piece("a", 1), Piece("", 1)]
-    assert (reader.end(), reader.finish_reason) == (Piece("", 0), "stop")
+    assert [reader.feed(response(1)), reader.feed(response(2))] == [("a", 1), ("", 1)]
+    assert (reader.end(), reader.finish_reason) == (("", 0), "stop")
 
 
 def test_ids_after_an_end_id_are_nothing() -> None:
     reader = decoder()
-    assert reader.feed(response(1, 2, 1, 1)) == Piece("a", 2)
-    assert reader.feed(response(1)) == Piece("", 0)
+    assert reader.feed(response(1, 2, 1, 1)) == ("a", 2)
+    assert reader.feed(response(1)) == ("", 0)
 
 
 def test_an_answer_of_all_tokens_allowed_was_cut() -> None:
     reader = decoder(max_tokens=3)
-    assert [reader.feed(response(1, 1)), reader.feed(response(1))] == [Piece("aa", 2), Piece("a", 1)]
-    assert (reader.end(), reader.finish_reason) == (Piece("", 0), "length")
+    assert [reader.feed(response(1, 1)), reader.feed(response(1))] == [("aa", 2), ("a", 1)]
+    assert (reader.end(), reader.finish_reason) == (("", 0), "length")
 
 
 def test_an_end_id_in_the_last_place_is_a_stop() -> None:
     reader = decoder(max_tokens=2)
     reader.feed(response(1, 2))
-    assert (reader.end(), reader.finish_reason) == (Piece("", 0), "stop")
+    assert (reader.end(), reader.finish_reason) == (("", 0), "stop")
 
 
 def test_a_stream_that_ends_before_its_limit_has_stopped() -> None:
     reader = decoder(end_ids=())
     reader.feed(response(1))
-    assert (reader.end(), reader.finish_reason) == (Piece("", 0), "stop")
+    assert (reader.end(), reader.finish_reason) == (("", 0), "stop")
 
 
 def test_half_a_character_waits_for_the_other() -> None:
     reader = decoder()
-    assert [reader.feed(response(101)), reader.feed(response(102))] == [Piece("", 1), Piece("é", 1)]
+    assert [reader.feed(response(101)), reader.feed(response(102))] == [("", 1), ("é", 1)]
     reader.feed(response(101))
-    assert reader.end() == Piece("\ufffd", 0)
+    assert reader.end() == ("\ufffd", 0)
 
 
 def test_the_empty_final_response_adds_nothing() -> None:
-    assert decoder().feed(service_pb2.ModelInferResponse()) == Piece("", 0)
+    assert decoder().feed(service_pb2.ModelInferResponse()) == ("", 0)
 
 
 @pytest.mark.parametrize(("blocks", "cached"), [(0, 0), (1, 2), (9, 3), (-1, 0)])

@@ -93,8 +93,8 @@ def test_images_are_asked_for_before_the_call() -> None:
     assert fetch.refs == refs
     (call,) = exchange.handle(Answered(fetch, fetch.body((CAT, DOG)), 101.0))
     assert isinstance(call, CallUpstream)
-    (sent,) = FrameReader().feed(call.body)
-    message = service_pb2.ModelInferRequest.FromString(sent.payload)
+    ((_, payload),) = FrameReader().feed(call.body)
+    message = service_pb2.ModelInferRequest.FromString(payload)
     tensor = [tensor.name for tensor in message.inputs].index("image")
     encoded = [text.encode() for text in (CAT_TEXT, DOG_TEXT)]
     assert message.inputs[tensor].shape == [2]

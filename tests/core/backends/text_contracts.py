@@ -6,7 +6,8 @@ import json
 import struct
 from typing import Any
 
-from sidecar.backends.triton.contracts.contract import Contract, Decoder, Generation, Piece
+from sidecar.backends.backend import Piece
+from sidecar.backends.triton.contracts.contract import Contract, Decoder, Generation
 from sidecar.backends.triton.protocol import model_config_pb2, service_pb2
 
 END = 2
@@ -89,9 +90,8 @@ def response(**outputs: Any) -> service_pb2.ModelInferResponse:
 
 def read(decoder: Decoder, *responses: service_pb2.ModelInferResponse) -> tuple[list[str], int]:
     """The texts of the responses, and the tokens told in all, both to the end."""
-    pieces: list[Piece] = [decoder.feed(message) for message in responses]
-    end = decoder.end()
-    return [piece.text for piece in (*pieces, end) if piece.text], sum(piece.tokens for piece in (*pieces, end))
+    pieces: list[Piece] = [*(decoder.feed(message) for message in responses), decoder.end()]
+    return [text for text, _ in pieces if text], sum(tokens for _, tokens in pieces)
 
 
 _FORMATS = {"INT32": "<i", "UINT64": "<Q", "FP32": "<f", "BOOL": "<?"}

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from conformance.sse import ReceivedEvent
-from sidecar.backends.backend import Take
-from sidecar.backends.triton.contracts.contract import FinishReason, Piece
+from sidecar.backends.backend import FinishReason, Piece, Take
 from sidecar.backends.triton.frames import GrpcStatus
 from sidecar.exchange.answer import Answer
 from sidecar.generation.stops import StopStrings
@@ -35,10 +34,10 @@ class Pieces:
         take(data.decode(), 1)
 
     def end(self, whole: bool, http_status: int | None, grpc: GrpcStatus | None) -> Piece:
-        return Piece("", 0)
+        return ("", 0)
 
     def stop(self) -> Piece:
-        return Piece("", 0)
+        return ("", 0)
 
 
 class Played:
@@ -52,7 +51,7 @@ class Played:
         parser = style.parser(FUNCTIONS, "")
         self.answer = Answer(Pieces(), self.writer, StopStrings(()), parser, self.usage, parallel_calls=parallel)
         written = [self.answer.feed(piece.encode()) for piece in pieces]
-        self.events: list[ReceivedEvent] = parse(b"".join([*written, self.answer.close(Piece("", 0), finish)]))
+        self.events: list[ReceivedEvent] = parse(b"".join([*written, self.answer.close(("", 0), finish)]))
 
     @property
     def items(self) -> list[Any]:

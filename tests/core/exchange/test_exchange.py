@@ -167,8 +167,8 @@ def test_a_cut_answer_is_incomplete_to_its_last_item() -> None:
 def test_the_output_is_clamped_to_what_the_context_leaves(asked: int | None, given_to_model: int) -> None:
     (call,) = handle(exchange(), request(max_output_tokens=asked))
     assert isinstance(call, CallUpstream)
-    (message_frame,) = FrameReader().feed(call.body)
-    message = service_pb2.ModelInferRequest.FromString(message_frame.payload)
+    ((_, payload),) = FrameReader().feed(call.body)
+    message = service_pb2.ModelInferRequest.FromString(payload)
     sizes = {tensor.name: raw for tensor, raw in zip(message.inputs, message.raw_input_contents, strict=True)}
     assert int.from_bytes(sizes["request_output_len"], "little") == given_to_model
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, Protocol
 
+from sidecar.backends.backend import FinishReason, Piece
 from sidecar.backends.triton.protocol import model_config_pb2, service_pb2
 from sidecar.images.image import Image
 
@@ -14,15 +15,6 @@ UNBOUNDED = 2**31 - 1
 
 CallGuideForm = Literal["structural_tag", "ebnf_grammar"]
 """How a runtime takes a guide of the calls in an answer that is otherwise free."""
-
-FinishReason = Literal["stop", "length"]
-
-
-class Piece(NamedTuple):
-    """What one response adds to the answer: its text (whole characters only) and how many tokens it took."""
-
-    text: str
-    tokens: int
 
 
 class Detokenizer(Protocol):

@@ -7,7 +7,8 @@ as many tokens as were allowed.
 
 from __future__ import annotations
 
-from sidecar.backends.triton.contracts.contract import FinishReason, Generation, Piece, Vocabulary
+from sidecar.backends.backend import FinishReason, Piece
+from sidecar.backends.triton.contracts.contract import Generation, Vocabulary
 from sidecar.backends.triton.contracts.tensors import first_bytes, first_count
 from sidecar.backends.triton.errors import given_up
 from sidecar.backends.triton.protocol import service_pb2
@@ -72,7 +73,7 @@ class TextDecoder:
             self._texts.append(text)
             tokens = 1
         self._tokens += tokens
-        return Piece(text, tokens)
+        return (text, tokens)
 
     def end(self) -> Piece:
         """No text: what a cumulative text still holds back is an unfinished character."""
@@ -81,7 +82,7 @@ class TextDecoder:
         self._tokens += correction
         if self.finish_reason is None:
             self.finish_reason = "length" if self._tokens >= self._max_tokens else "stop"
-        return Piece("", correction)
+        return ("", correction)
 
     def _new_text(self, data: bytes) -> str:
         if self._cumulative:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sidecar.backends.triton.contracts.contract import CallGuideForm, FinishReason, Generation, Piece, Vocabulary
+from sidecar.backends.backend import FinishReason, Piece
+from sidecar.backends.triton.contracts.contract import CallGuideForm, Generation, Vocabulary
 from sidecar.backends.triton.contracts.guided_decoding import GUIDE_TYPE, add_guide
 from sidecar.backends.triton.contracts.tensors import InferRequest, names, parameter, tokens_per_block
 from sidecar.backends.triton.protocol import model_config_pb2, service_pb2
@@ -124,22 +125,22 @@ class TokenLevelDecoder:
             elif tensor.name == _REUSED_BLOCKS and self._tokens_per_block and raw:
                 self._count_cached(memoryview(raw).cast("i")[0])
         if not ids or self.finish_reason:
-            return Piece("", 0)
+            return ("", 0)
         return self._take(ids)
 
     def end(self) -> Piece:
         """The text held back; a stream that ended by itself before its limit has stopped."""
         if self.finish_reason is None:
             self.finish_reason = "length" if self._left <= 0 else "stop"
-        return Piece(self._detokenizer.end(), 0)
+        return (self._detokenizer.end(), 0)
 
     def _take(self, ids: Sequence[int]) -> Piece:
         for position, token in enumerate(ids):
             if token in self._end_ids:
                 self.finish_reason = "stop"
-                return Piece(self._detokenizer.feed(ids[:position]), position + 1)
+                return (self._detokenizer.feed(ids[:position]), position + 1)
         self._left -= len(ids)
-        return Piece(self._detokenizer.feed(ids), len(ids))
+        return (self._detokenizer.feed(ids), len(ids))
 
     def _count_cached(self, blocks: int) -> None:
         # A block may reach past the prompt, and a request is never served from more than its prompt.

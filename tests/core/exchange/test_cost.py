@@ -1,0 +1,76 @@
+"""What a token costs: calls of Python functions in the core, which do not depend on the machine."""
+
+import sys
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from sidecar.exchange.exchange import Exchange
+from sidecar.generation.style import Style, choose_style
+from sidecar.prompts.detokenizer import ByteLevelDetokenizer, Detokenizer
+from tests.core import kit
+
+BYTES = {byte + kit.FIRST_BYTE: bytes([byte]) for byte in range(256)}
+TOOL = {"type": "function", "name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}}
+PLAIN = Style(None, None)
+TOOLS = choose_style("", reasoning="none", calls="hermes")
+REASONING_AND_TOOLS = choose_style("", reasoning="think", calls="hermes")
+CALL = '<tool_call>{"name": "f", "arguments": {"a": "'
+WORDS = [f" word{number}" for number in range(50)]
+MOST = 18
+
+
+class ByteLevelRenderer(kit.ByteRenderer):
+    """Its detokenizer is the product's own."""
+
+    def detokenizer(self) -> Detokenizer:  # type: ignore[override]
+        return ByteLevelDetokenizer(BYTES)
+
+
+def answering(style: Style, before: str, **body: Any) -> Exchange:
+    """An exchange whose model has written ``before``."""
+    served = kit.model(style=style, renderer=ByteLevelRenderer(5), context_length=10_000)
+    exchange = kit.exchange(served)
+    kit.handle(exchange, kit.request(stream=True, **body))
+    exchange.upstream(kit.text(before), 101.0)
+    return exchange
+
+
+def calls_for(exchange: Exchange, tokens: Sequence[bytes]) -> int:
+    """How many Python functions are called, or generators resumed, while ``exchange`` reads ``tokens``."""
+    calls = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    profiler = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        for token in tokens:
+            exchange.upstream(token, 101.0)
+    finally:
+        sys.setprofile(profiler)
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("style", "before", "body"),
+    [
+        (PLAIN, "Hi", {}),
+        (TOOLS, "Hi", {"tools": [TOOL]}),
+        (TOOLS, CALL, {"tools": [TOOL]}),
+        (REASONING_AND_TOOLS, "<think>", {"tools": [TOOL]}),
+        (REASONING_AND_TOOLS, "<think>Hm.</think>Hi", {"tools": [TOOL]}),
+        (REASONING_AND_TOOLS, f"<think>Hm.</think>{CALL}", {"tools": [TOOL]}),
+    ],
+    ids=["text", "text with tools", "arguments", "reasoning", "text after reasoning", "arguments after reasoning"],
+)
+def test_a_token_takes_few_calls_wherever_it_stands(style: Style, before: str, body: dict[str, Any]) -> None:
+    exchange = answering(style, before, **body)
+    exchange.upstream(kit.text(WORDS[0]), 101.0)
+    tokens = [kit.text(word) for word in WORDS]
+    assert calls_for(exchange, tokens) <= MOST * len(tokens)
+    assert exchange.report.usage.output_tokens > len(tokens)

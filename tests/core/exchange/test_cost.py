@@ -19,7 +19,7 @@ TOOLS = choose_style("", reasoning="none", calls="hermes")
 REASONING_AND_TOOLS = choose_style("", reasoning="think", calls="hermes")
 CALL = '<tool_call>{"name": "f", "arguments": {"a": "'
 WORDS = [f" word{number}" for number in range(50)]
-MOST = 18
+MOST = 19
 
 
 class ByteLevelRenderer(kit.ByteRenderer):

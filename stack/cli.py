@@ -76,7 +76,7 @@ def up(
         keep = detach
         _tell(stack, "./dev down ends it." if detach else "Ctrl-C ends everything.")
         if not detach:
-            _watch(stack)
+            watch(stack)
     except KeyboardInterrupt:
         console.print("\nEnding the stack.")
     finally:
@@ -87,7 +87,7 @@ def up(
             _end(run)
 
 
-def _watch(stack: LocalStack) -> NoReturn:
+def watch(stack: LocalStack) -> NoReturn:
     """Wait until a part ends; a model that ends is told once.
 
     Raises:
@@ -106,6 +106,15 @@ def _refuse_clashes(port: int) -> None:
     run = Run.load()
     if run is not None and run.alive():
         raise StackError("A stack of this checkout already runs, or a crash left parts of it: end it with ./dev down.")
+    refuse_port(port)
+
+
+def refuse_port(port: int) -> None:
+    """Look whether Envoy can have the port.
+
+    Raises:
+        StackError: it cannot.
+    """
     if why := why_not_port(port):
         raise StackError(f"Port {port} {why}: choose another one with --port.")
 

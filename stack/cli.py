@@ -17,12 +17,13 @@ import typer
 
 from stack import protobuf, setup
 from stack.envoy import Wire
-from stack.local import SMOLLM2, LocalStack
-from stack.net import port_in_use
+from stack.local import SCRIPTED_MODELS, SMOLLM2, LocalStack
+from stack.net import why_not_port
 from stack.paths import API_KEY, LOCAL, PUBLIC_STATE, ROOT, RUN, socket_directory
 from stack.process import StackError
-from stack.report import Steps, console, how_to_use
+from stack.report import Steps, console, dead_models, how_to_use
 from stack.runs import Run
+from stack.sidecar import Model
 
 app = typer.Typer(
     help="Runs and tests the Responses API on real parts: Envoy, the sidecar and Triton.",
@@ -56,6 +57,9 @@ def up(
         typer.Option(metavar="HOST:PORT", help="gRPC address of a running Triton that serves the models of triton/."),
     ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Worker processes of the sidecar.")] = 2,
+    scripted: Annotated[
+        bool, typer.Option("--scripted", help="Serve the scripted models too, which answer what the prompt tells them.")
+    ] = False,
     detach: Annotated[bool, typer.Option("--detach", help="Return when ready; ./dev down ends the stack.")] = False,
 ) -> None:
     """Install and run the local stack; Ctrl-C ends it."""
@@ -69,12 +73,11 @@ def up(
     run = Run.begin()
     keep = False
     try:
-        stack = _start(port, wire, triton, workers)
+        stack = _start(port, wire, triton, workers, [SMOLLM2, *(SCRIPTED_MODELS if scripted else ())])
         keep = detach
         _tell(stack, "./dev down ends it." if detach else "Ctrl-C ends everything.")
-        while not detach:
-            time.sleep(0.5)
-            stack.check_alive()
+        if not detach:
+            watch(stack)
     except KeyboardInterrupt:
         console.print("\nEnding the stack.")
     finally:
@@ -85,12 +88,36 @@ def up(
             _end(run)
 
 
+def watch(stack: LocalStack) -> NoReturn:
+    """Wait until a part ends; a model that ends is told once.
+
+    Raises:
+        StackError: a part has ended.
+    """
+    told: set[str] = set()
+    while True:
+        time.sleep(0.5)
+        stack.check_alive()
+        if dead := [name for name in stack.dead_models() if name not in told]:
+            told.update(dead)
+            console.print(dead_models(dead, stack.run_dir), markup=False, soft_wrap=True)
+
+
 def _refuse_clashes(port: int) -> None:
     run = Run.load()
     if run is not None and run.alive():
         raise StackError("A stack of this checkout already runs, or a crash left parts of it: end it with ./dev down.")
-    if port_in_use(port):
-        raise StackError(f"Port {port} is in use: choose another one with --port.")
+    refuse_port(port)
+
+
+def refuse_port(port: int) -> None:
+    """Look whether Envoy can have the port.
+
+    Raises:
+        StackError: it cannot.
+    """
+    if why := why_not_port(port):
+        raise StackError(f"Port {port} {why}: choose another one with --port.")
 
 
 def _look_for_triton(address: str) -> None:
@@ -103,7 +130,7 @@ def _look_for_triton(address: str) -> None:
         raise StackError(f"Nothing answers at {address} ({error}): is Triton's gRPC port meant?") from error
 
 
-def _start(port: int, wire: Wire, triton: str | None, workers: int) -> LocalStack:
+def _start(port: int, wire: Wire, triton: str | None, workers: int, models: list[Model]) -> LocalStack:
     with Steps() as progress:
         if triton is None:
             setup.install_triton(progress)
@@ -111,7 +138,7 @@ def _start(port: int, wire: Wire, triton: str | None, workers: int) -> LocalStac
             setup.install_tokenizer(progress)
         stack = LocalStack(
             RUN,
-            models=[SMOLLM2],
+            models=models,
             wire=wire,
             port=port,
             workers=workers,

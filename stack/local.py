@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import time
 import urllib.error
@@ -13,19 +14,22 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from sidecar.generation.formats import FORMATS
 from stack import triton
 from stack.envoy import Envoy, EnvoySettings, Wire
-from stack.net import free_port
+from stack.net import DIRECT, free_port
 from stack.paths import TOKENIZER, TRITON_VENV, socket_directory
 from stack.process import Process, StackError
 from stack.sidecar import Model, Sidecar, worker_sockets
 
-SMOLLM2 = Model("smollm2-135m", "smollm2", TOKENIZER)
+# It reads some 50 tokens of a prompt in a second, so that a full context takes minutes.
+SMOLLM2 = Model("smollm2-135m", "smollm2", TOKENIZER, context_length=8192, settings={"first_token_timeout": 600.0})
 # The script comes last in the prompt; what real clients put before it takes several thousand tokens.
 SCRIPTED = Model("scripted", "scripted", TOKENIZER, context_length=32768)
 
 
 def _by_contract(token_level: Model) -> dict[str, Model]:
+    """The other contracts' models; those of SmolLM2 have a smaller context, so that all of them fit into memory."""
     others = ("ensemble", "llm_api", "vllm")
     return {
         "token_level": token_level,
@@ -39,10 +43,21 @@ def _by_contract(token_level: Model) -> dict[str, Model]:
 THINKING = replace(SCRIPTED, name="scripted-thinking", settings={"reasoning_format": "think"})
 """The scripted model, whose script holds a reasoning phase."""
 
+SCRIPTED_BY_FORMAT = {
+    name: replace(SCRIPTED, name=f"{SCRIPTED.name}-{name}", settings={"tool_format": name}) for name in FORMATS
+}
+"""The scripted model, whose script holds calls as models of a family write them."""
+
 SMOLLM2_BY_CONTRACT = _by_contract(SMOLLM2)
 SCRIPTED_BY_CONTRACT = _by_contract(SCRIPTED)
 
+SCRIPTED_MODELS = (SCRIPTED, THINKING, *SCRIPTED_BY_FORMAT.values())
+"""What ``./dev up --scripted`` serves beside the model that writes by itself."""
+
 Progress = Callable[[str], None]
+
+# Between timeouts of which the shorter is to end a stream.
+_MARGIN_SECONDS = 60
 
 
 class LocalStack:
@@ -120,11 +135,11 @@ class LocalStack:
     def start_triton(self) -> None:
         """Start Triton and wait until it is ready."""
         self._progress("Starting Triton")
-        names = [model.triton_model for model in self.models]
+        names = dict.fromkeys(model.triton_model for model in self.models)
         self.triton = triton.start(
             TRITON_VENV,
             self.run_dir / "triton",
-            names,
+            list(names),
             ports=self._triton_ports,
             log=self.run_dir / "triton.log",
             tokenizer=TOKENIZER,
@@ -144,6 +159,11 @@ class LocalStack:
         """Start Envoy and wait until it listens."""
         self._progress("Starting Envoy")
         host, _, port = self.triton_address.rpartition(":")
+        # The sidecar's timers end a silent stream first, and say why.
+        egress_idle_timeout = max(
+            EnvoySettings.egress_idle_timeout,
+            *(math.ceil(model.settings.get("first_token_timeout", 0)) + _MARGIN_SECONDS for model in self.models),
+        )
         settings = EnvoySettings(
             port=self.port,
             sockets=self._sockets,
@@ -153,6 +173,8 @@ class LocalStack:
             api_keys={"local": self.api_key},
             log_path=self.access_log,
             wire=self.wire,
+            egress_idle_timeout=egress_idle_timeout,
+            ingress_idle_timeout=egress_idle_timeout + _MARGIN_SECONDS,
         )
         self.envoy = Envoy(settings, self.run_dir)
         self.envoy.wait_ready()
@@ -189,6 +211,11 @@ class LocalStack:
             if not process.running():
                 raise StackError(f"{process.name} has ended. The end of its log:\n{process.log_tail()}")
 
+    def dead_models(self) -> list[str]:
+        """The models that clients can no longer use, because the process behind them has ended."""
+        dead = self.triton.dead_models() if self.triton is not None else []
+        return [model.name for model in self.models if model.triton_model in dead]
+
     def wait_until_answering(self, seconds: float = 60) -> None:
         """Send real requests to the first model until one is answered.
 
@@ -199,6 +226,8 @@ class LocalStack:
         deadline = time.monotonic() + seconds
         while (failure := self._ask(model)) is not None:
             self.check_alive()
+            if model.name in self.dead_models():
+                raise StackError(f"The process of {model.name} has ended; {self.run_dir / 'triton.log'} may say why.")
             if time.monotonic() > deadline:
                 raise StackError(f"{model.name} did not answer within {seconds:.0f} s: {failure}")
             time.sleep(0.2)
@@ -221,7 +250,7 @@ class LocalStack:
             {"authorization": f"Bearer {self.api_key}", "content-type": "application/json"},
         )
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
+            with DIRECT.open(request, timeout=60) as answer:
                 json.load(answer)
         except urllib.error.HTTPError as error:
             return f"{error.code} {error.read().decode(errors='replace').strip()}"

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import http.client
 import random
 import socket
 import struct
+import urllib.request
 from pathlib import Path
+
+DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+"""Opens URLs of this machine, whatever proxies the environment names."""
 
 
 def free_port() -> int:
@@ -14,19 +19,21 @@ def free_port() -> int:
 
     It lies below the range that the system gives to outgoing connections: one of those could take it before it is used.
     """
-    while port_in_use(port := random.randrange(10_000, 32_768)):
+    while why_not_port(port := random.randrange(10_000, 32_768)):
         pass
     return port
 
 
-def port_in_use(port: int) -> bool:
-    """Whether something listens on the TCP port of 127.0.0.1."""
+def why_not_port(port: int) -> str | None:
+    """Why this user cannot listen on the TCP port of 127.0.0.1, in words that go on from its number, or ``None``."""
     try:
         # Envoy itself would share the port with another Envoy (SO_REUSEPORT), so that it never sees the clash.
         socket.create_server(("127.0.0.1", port)).close()
-    except OSError:
-        return True
-    return False
+    except PermissionError:
+        return "is one of the system's, which this user may not listen on"
+    except OSError as error:
+        return "is in use" if error.errno == errno.EADDRINUSE else f"cannot be listened on: {error.strerror}"
+    return None
 
 
 def peer_pid(path: Path) -> int | None:

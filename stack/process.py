@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+
+_ERROR_LINE = re.compile(r"ERROR:|npm (error|ERR!)|E:")
+_MOST_ERRORS = 3
 
 
 class StackError(Exception):
@@ -19,13 +23,19 @@ def run(command: Sequence[str | Path], failure: str, directory: Path | None = No
     """The output of a command that ends by itself, run in ``directory`` or else in the current one.
 
     Raises:
-        StackError: it failed; the message is ``failure`` and the last line that the command wrote.
+        StackError: it failed; the message is ``failure`` and what the command says of the reason.
     """
     done = subprocess.run(command, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode:
-        lines = (done.stderr or done.stdout).strip().splitlines() or [f"status {done.returncode}"]
-        raise StackError(f"{failure}: {lines[-1]}")
+        raise StackError(f"{failure}: {reason(done.stderr or done.stdout) or f'status {done.returncode}'}")
     return done.stdout
+
+
+def reason(output: str) -> str:
+    """Why a command failed, out of what it wrote: the lines that pip, npm or apt mark as errors, else the last one."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    errors = [line for line in lines if _ERROR_LINE.match(line)]
+    return " ".join(errors[:_MOST_ERRORS] or lines[-1:])
 
 
 class Process:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -63,4 +64,15 @@ from openai import OpenAI
 client = OpenAI(base_url="{url}", api_key="{api_key}")
 print(client.responses.create(model="{models[0]}", input="What is a sidecar?").output_text)
 END
+
+{models[0]} is tiny, so that it runs on any machine: it shows how the API behaves, and writes nonsense. For a real model
+give the sidecar your Triton's address, the model's name there and its tokenizer: docs/configuration.md says how.
 """
+
+
+def dead_models(models: list[str], run_dir: Path) -> str:
+    """What to do about models whose process has ended."""
+    return (
+        f"The process of {' and '.join(models)} has ended, as after a crash or for want of memory, and Triton does not "
+        f"start it again: requests are answered with 503. Start the stack anew; {run_dir / 'triton.log'} may say why."
+    )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from stack import triton
 from stack.paths import CLIENTS_VENV, LOCAL, ROOT, SCHEMATHESIS_VENV, TOKENIZER, TRITON_VENV
-from stack.process import StackError
+from stack.process import StackError, reason
 
 Progress = Callable[[str], None]
 
@@ -106,7 +106,7 @@ def run_logged(argv: list[str], log: Path, directory: Path) -> None:
     """Run a command with its output in a log file.
 
     Raises:
-        StackError: it failed; the message names the command, the last line of its output and the log.
+        StackError: it failed; the message names the command, what it says of the reason, and the log.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output:
@@ -119,5 +119,5 @@ def run_logged(argv: list[str], log: Path, directory: Path) -> None:
             check=False,
         )
     if done.returncode != 0:
-        lines = log.read_text(errors="replace").strip().splitlines() or ["no output"]
-        raise StackError(f"{argv[0]} failed: {lines[-1]} (the whole output is in {log})")
+        why = reason(log.read_text(errors="replace")) or "no output"
+        raise StackError(f"{argv[0]} failed: {why} (the whole output is in {log})")

@@ -95,7 +95,7 @@ def worker_sockets(sockets: Path, workers: int) -> list[Path]:
 
 def is_serving(socket: Path) -> bool:
     """Whether the worker behind a socket reports SERVING by ``grpc.health.v1``."""
-    with grpc.insecure_channel(f"unix:{socket}") as channel:
+    with grpc.insecure_channel(f"unix:{socket}", options=[("grpc.enable_http_proxy", 0)]) as channel:
         try:
             reply = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=2)
         except grpc.RpcError:

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import http.client
 import os
 import re
-import secrets
 import shutil
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from stack import debian
-from stack.net import free_port
+from stack import debian, procfs, shared_memory
+from stack.net import DIRECT, free_port
 from stack.process import Process, StackError, run
 
 HOST = "127.0.0.1"
 _TRITON = Path(__file__).resolve().parents[1] / "triton"
 _LOCK = _TRITON / "requirements.lock"
-SHARED_MEMORY_PREFIX = "responses-sidecar-"
-_SHARED_MEMORY = Path("/dev/shm")
+_STUB = "triton_python_backend_stub"
 # What Triton's Python backend and the locked packages work with, best first.
 _PYTHONS = ((3, 12), (3, 11))
 # Where the interpreter's library is by its build, and where it is if Debian's packages were unpacked elsewhere.
@@ -115,10 +112,10 @@ def start(
     """
     installation = _Installation.of(venv)
     ports = ports or Ports(free_port(), free_port(), free_port())
-    shared_memory = f"{SHARED_MEMORY_PREFIX}{secrets.token_hex(4)}-"
+    shared_memory_prefix = shared_memory.new_prefix()
     process = Process(
         "tritonserver",
-        _command(installation, installation.prepare_backends(run_dir), models, ports, shared_memory),
+        _command(installation, installation.prepare_backends(run_dir), models, ports, shared_memory_prefix),
         log,
         env={
             # PATH decides which Python environment the backend's processes use.
@@ -129,9 +126,10 @@ def start(
             "SCRIPTED_EVENT_LOG": str(event_log.resolve()) if event_log else "",
         },
     )
-    triton = Triton(process, ports, shared_memory, event_log)
+    triton = Triton(process, ports, shared_memory_prefix, event_log)
     try:
         process.wait_until(triton.ready, _READY_SECONDS)
+        triton.note_models()
     except BaseException:
         triton.kill()
         raise
@@ -139,13 +137,14 @@ def start(
 
 
 class Triton:
-    """A running tritonserver. ``shared_memory`` begins the names of its regions in ``/dev/shm``."""
+    """A running tritonserver. ``shared_memory_prefix`` begins the names of its regions in ``/dev/shm``."""
 
-    def __init__(self, process: Process, ports: Ports, shared_memory: str, event_log: Path | None) -> None:
+    def __init__(self, process: Process, ports: Ports, shared_memory_prefix: str, event_log: Path | None) -> None:
         self.process = process
         self.ports = ports
         self.event_log = event_log
-        self.shared_memory = shared_memory
+        self.shared_memory_prefix = shared_memory_prefix
+        self._model_processes: dict[int, str] = {}
         self.grpc_port = ports.grpc
         self.http_port = ports.http
         self.metrics_port = ports.metrics
@@ -158,25 +157,36 @@ class Triton:
     def ready(self) -> bool:
         """Whether the server answers and all its models are loaded."""
         try:
-            with urllib.request.urlopen(f"http://{HOST}:{self.http_port}/v2/health/ready", timeout=5):
+            with DIRECT.open(f"http://{HOST}:{self.http_port}/v2/health/ready", timeout=5):
                 return True
-        except (urllib.error.URLError, OSError):
+        except (http.client.HTTPException, OSError):
             return False
+
+    def note_models(self) -> None:
+        """Note the processes of the models that are loaded now."""
+        commands = {pid: procfs.command_line(pid) for pid in procfs.members(self.pid)}
+        self._model_processes = {
+            # Its first argument is the model's file, <repository>/<model>/<version>/model.py.
+            pid: Path(command[1]).parts[-3]
+            for pid, command in commands.items()
+            if len(command) > 1 and command[0].endswith(_STUB)
+        }
+
+    def dead_models(self) -> list[str]:
+        """The models whose processes have ended since they were noted; Triton starts none of them again."""
+        return sorted(name for pid, name in self._model_processes.items() if procfs.started(pid) is None)
 
     def stop(self) -> None:
         """Let running requests finish for some seconds, then end the server and its models' processes."""
         self.process.stop()
-        self._remove_shared_memory()
+        # A server that was killed leaves its regions behind, and a killed model's process keeps its own.
+        shared_memory.remove(self.shared_memory_prefix)
 
     def kill(self) -> None:
         """End the server and its models' processes at once."""
         self.process.kill()
-        self._remove_shared_memory()
-
-    def _remove_shared_memory(self) -> None:
         # A server that was killed leaves its regions behind, and a killed model's process keeps its own.
-        for region in _SHARED_MEMORY.glob(f"{self.shared_memory}*"):
-            region.unlink(missing_ok=True)
+        shared_memory.remove(self.shared_memory_prefix)
 
 
 @dataclass(frozen=True)
@@ -211,7 +221,7 @@ class _Installation:
     @property
     def stub(self) -> Path:
         """The program that runs one Python model."""
-        return self.tritonserver / "python_backend_stubs" / self.python_version / "triton_python_backend_stub"
+        return self.tritonserver / "python_backend_stubs" / self.python_version / _STUB
 
     def library_path(self) -> str:
         """``LD_LIBRARY_PATH`` for the server: its own libraries, then those of the interpreter."""
@@ -241,7 +251,7 @@ class _Installation:
 
 
 def _command(
-    installation: _Installation, backends: Path, models: Sequence[str], ports: Ports, shared_memory: str
+    installation: _Installation, backends: Path, models: Sequence[str], ports: Ports, shared_memory_prefix: str
 ) -> list[str]:
     return [
         str(installation.tritonserver / "bin" / "tritonserver"),
@@ -249,7 +259,7 @@ def _command(
         f"--backend-directory={backends}",
         "--model-control-mode=explicit",
         *(f"--load-model={model}" for model in models),
-        f"--backend-config=python,shm-region-prefix-name={shared_memory}",
+        f"--backend-config=python,shm-region-prefix-name={shared_memory_prefix}",
         # Every listener defaults to all interfaces.
         f"--http-address={HOST}",
         f"--http-port={ports.http}",

@@ -42,7 +42,11 @@ def test_processes_and_shared_memory_go_with_the_server(
     server = start_scripted()
     # The server and the process of its one model.
     assert len(group_members(server.pid)) == 2
-    own = {region for region in set(SHARED_MEMORY.iterdir()) - before if region.name.startswith(server.shared_memory)}
+    own = {
+        region
+        for region in set(SHARED_MEMORY.iterdir()) - before
+        if region.name.startswith(server.shared_memory_prefix)
+    }
     assert own
     if already_killed:
         os.kill(server.pid, signal.SIGKILL)

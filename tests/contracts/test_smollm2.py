@@ -167,7 +167,7 @@ async def test_a_schema_with_references_gives_an_instance_of_it(
         ({"lora_task_id": 1}, "lora_task_id is not supported"),
         ({"return_context_logits": True}, "return_context_logits is not supported"),
         ({"request_output_len": 0}, "request_output_len must be above 0"),
-        ({"input_ids": [5] * 2048, "input_lengths": 2048}, "Prompt length (2048) exceeds maximum input length (2047)"),
+        ({"input_ids": [5] * 8192, "input_lengths": 8192}, "Prompt length (8192) exceeds maximum input length (8191)"),
     ],
 )
 async def test_what_cannot_be_done_is_an_error(

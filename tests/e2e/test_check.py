@@ -32,7 +32,7 @@ def test_a_running_stack_passes_every_check(stack: LocalStack, tmp_path: Path) -
     assert result.exit_code == 0, result.output
     assert "FAIL" not in result.output
     assert "contract token_level" in result.output
-    assert "context 2048 tokens" in result.output
+    assert "context 8192 tokens" in result.output
     assert "envoy.yaml is valid" in result.output
 
 

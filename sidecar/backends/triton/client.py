@@ -9,6 +9,8 @@ from sidecar.backends.triton.contracts.contract import Contract
 from sidecar.backends.triton.protocol import SERVICE, model_config_pb2, service_pb2
 
 _SECONDS = 5.0
+# Triton is asked as Envoy asks it: without the proxies that the environment may name.
+_CHANNEL_OPTIONS = (("grpc.enable_http_proxy", 0),)
 
 
 class TritonUnreachableError(Exception):
@@ -22,7 +24,7 @@ async def discover(address: str, model: str) -> Contract:
         TritonUnreachableError: no answer, or the model is not loaded there.
         discovery.UnknownContractError: its tensors fit no contract.
     """
-    async with grpc.aio.insecure_channel(address) as channel:
+    async with grpc.aio.insecure_channel(address, options=_CHANNEL_OPTIONS) as channel:
         try:
             metadata = await _metadata(channel, model)
             config = await _config(channel, model)

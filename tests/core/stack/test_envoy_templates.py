@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from sidecar.responses.errors import CODES
 from stack.envoy import EnvoySettings, Wire, render
 from stack.paths import ROOT
 
@@ -78,6 +79,18 @@ def test_the_egress_listener_belongs_to_the_tunnel(wire: Wire, tmp_path: Path) -
     resources = yaml.safe_load(rendered(wire, tmp_path))["static_resources"]
     assert ("egress" in [listener["name"] for listener in resources["listeners"]]) is (wire == "tunnel")
     assert ("egress_tunnel" in [cluster["name"] for cluster in resources["clusters"]]) is (wire == "tunnel")
+
+
+def test_a_failure_inside_the_node_has_the_status_of_its_code(tmp_path: Path) -> None:
+    ingress = yaml.safe_load(rendered("tunnel", tmp_path))["static_resources"]["listeners"][0]
+    manager = ingress["filter_chains"][0]["filters"][0]["typed_config"]
+    # The first passes the sidecar's own answers on.
+    for mapper in manager["local_reply_config"]["mappers"][1:]:
+        code = CODES[mapper["body_format_override"]["json_format"]["error"]["code"]]
+        if code.status >= 500:
+            compared = mapper["filter"].get("status_code_filter", {}).get("comparison", {"op": None})
+            as_it_is = compared["value"]["default_value"] if compared["op"] == "EQ" else None
+            assert mapper.get("status_code", as_it_is) == code.status
 
 
 def test_the_wheel_brings_the_templates(tmp_path: Path) -> None:

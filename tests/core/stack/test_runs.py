@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from stack import runs
+from stack import runs, shared_memory
 from stack.runs import VARIABLE, Run
 
 # Each process writes its id, then waits; the second program has a child that ignores SIGTERM.
@@ -69,6 +69,24 @@ def test_children_are_found_after_their_part_was_killed(run: Run) -> None:
 def test_a_run_is_remembered_until_it_ends(run: Run) -> None:
     assert Run.load() == run
     run.end()
+    assert Run.load() is None
+
+
+def test_a_run_is_forgotten_although_shared_memory_cannot_be_removed(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = tmp_path / "shm"
+    shared.mkdir()
+    # A directory is what nobody can unlink, root included.
+    (shared / f"{shared_memory.new_prefix()}region").mkdir()
+    monkeypatch.setattr(shared_memory, "_DIRECTORY", shared)
+    run.end()
+    assert Run.load() is None
+
+
+@pytest.mark.parametrize("content", ["", "{", '{"id": "x"}', "[]"])
+def test_a_note_that_was_cut_short_is_none(run: Run, tmp_path: Path, content: str) -> None:
+    (tmp_path / "run.json").write_text(content)
     assert Run.load() is None
 
 

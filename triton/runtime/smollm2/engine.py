@@ -16,8 +16,9 @@ import xllamacpp
 
 from .spelling import Spelling
 
-# The prompt is read in pieces of this many tokens, between which a request can be cancelled and others go on.
-_PROMPT_PIECE = 32
+# The prompt is read in pieces of this many tokens, between which a request can be cancelled and others go on: most of a
+# second on one thread. With half as many a prompt takes half as long again.
+_PROMPT_PIECE = 64
 # At most this many tokens wait for a character of UTF-8 to be complete.
 _HELD_TOKENS = 3
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from sidecar.config.models import Config
 _WORDS = {"extra_forbidden": "there is no such key", "model_type": "a mapping of keys is needed"}
 # sockaddr_un holds 107 characters, and the name of a worker's socket needs some of them.
 _MAX_SOCKETS_PATH = 90
+_SEALING_KEY_BYTES = 64
 
 
 class ConfigError(Exception):
@@ -37,7 +39,24 @@ def load(path: Path) -> Config:
     config = _resolve(config, path.resolve().parent)
     if len(str(config.sockets)) > _MAX_SOCKETS_PATH:
         raise ConfigError(f"{path}: sockets: a directory for Unix sockets has at most {_MAX_SOCKETS_PATH} characters")
+    if config.sealing_key is not None:
+        read_sealing_key(config.sealing_key)
     return config
+
+
+def read_sealing_key(path: Path) -> bytes:
+    """The key in the file ``path``: 64 bytes, in base64.
+
+    Raises:
+        ConfigError: the file cannot be read, or holds something else. The message holds nothing of it.
+    """
+    try:
+        key = b64decode("".join(path.read_text(encoding="ascii").split()), validate=True)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: sealing_key: cannot be read as base64 ({type(error).__name__})") from None
+    if len(key) != _SEALING_KEY_BYTES:
+        raise ConfigError(f"{path}: sealing_key: {len(key)} bytes; {_SEALING_KEY_BYTES} are needed")
+    return key
 
 
 class _UniqueKeyLoader(yaml.SafeLoader):
@@ -53,7 +72,8 @@ class _UniqueKeyLoader(yaml.SafeLoader):
 
 def _resolve(config: Config, base: Path) -> Config:
     models = tuple(model.model_copy(update={"tokenizer": base / model.tokenizer}) for model in config.models)
-    return config.model_copy(update={"sockets": base / config.sockets, "models": models})
+    sealing_key = base / config.sealing_key if config.sealing_key else None
+    return config.model_copy(update={"sockets": base / config.sockets, "models": models, "sealing_key": sealing_key})
 
 
 def _describe(error: ValidationError) -> list[str]:

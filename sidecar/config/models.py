@@ -90,10 +90,13 @@ class SurfaceSettings(_Section):
 
     ``failed_event`` sends ``response.failed`` before the ``error`` event of a stream that fails. ``reasoning_summary``
     ``mirror`` shows reasoning as its own summary too, where a request asks for one: several clients show only that.
+    ``encrypted_reasoning`` ``sealed`` adds it as sealed ``encrypted_content``, where a request's ``include`` asks for
+    that, and reads it when it comes back: several clients send back only that. It needs the file's ``sealing_key``.
     """
 
     failed_event: bool = True
     reasoning_summary: Literal["off", "mirror"] = "off"
+    encrypted_reasoning: Literal["off", "sealed"] = "off"
 
 
 class SurfacesSettings(_Section):
@@ -107,6 +110,7 @@ class Config(_Section):
 
     ``sockets`` is the directory of the workers' Unix sockets, ``worker-<i>.sock``. ``keep_alive`` is the silence in a
     stream after which a comment is sent; ``drain`` how long a stopping worker lets its streams run. Both are seconds.
+    ``sealing_key`` is a file of 64 random bytes in base64, the same on all nodes that serve the same clients.
     ``log_level`` ``debug`` adds what the model runtime said about its failures, which may hold parts of prompts.
     """
 
@@ -119,6 +123,7 @@ class Config(_Section):
     images: ImageLimits = ImageLimits()
     keep_alive: _Seconds = 15.0
     drain: _Seconds = 30.0
+    sealing_key: Path | None = None
     log_level: Literal["info", "debug"] = "info"
 
     @model_validator(mode="after")
@@ -127,6 +132,12 @@ class Config(_Section):
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise ValueError(f"{twice} is the name or alias of more than one model, or twice of one")
+        return self
+
+    @model_validator(mode="after")
+    def _sealing_has_a_key(self) -> Config:
+        if self.surfaces.node.encrypted_reasoning == "sealed" and self.sealing_key is None:
+            raise ValueError("surfaces.node.encrypted_reasoning is sealed, which needs a sealing_key")
         return self
 
     def socket(self, index: int) -> Path:

@@ -186,7 +186,7 @@ class _Generation:
     def __init__(self, plan: Plan, reader: Reader, report: Report) -> None:
         self.plan = plan
         self.reader = reader
-        self.writer = EventWriter(plan.ids, plan.response, mirror_reasoning=plan.mirror_reasoning)
+        self.writer = EventWriter(plan.ids, plan.response, plan.reasoning)
         self.answer = Answer(
             reader,
             self.writer,

@@ -25,6 +25,7 @@ from sidecar.images.image import Image, ImageRef
 from sidecar.responses.errors import ApiError
 from sidecar.responses.ids import ResponseIds, ulid
 from sidecar.responses.json_text import Json
+from sidecar.responses.open_items import ReasoningForm
 from sidecar.responses.request import ResponsesRequest
 from sidecar.surfaces.limits import check_limits, check_size
 
@@ -51,7 +52,7 @@ class Plan:
     parser: Parser
     parallel_calls: bool
     text_schema: Schema | None
-    mirror_reasoning: bool
+    reasoning: ReasoningForm
     ids: ResponseIds
     response: Json
 
@@ -140,7 +141,7 @@ def make_plan(facts: Facts) -> Plan:
         parser=_parser(model, guidance, prompt.text),
         parallel_calls=request.parallel_tool_calls,
         text_schema=guidance.text_schema,
-        mirror_reasoning=surface.mirrors_reasoning(request),
+        reasoning=surface.reasoning_form(request),
         ids=ids,
         response=surface.new_response(request, ids.response, int(event.unix_time)),
     )

@@ -16,21 +16,29 @@ import json
 from sidecar.responses.errors import ApiError
 from sidecar.responses.ids import ResponseIds
 from sidecar.responses.json_text import Json, json_bytes, json_string
-from sidecar.responses.open_items import ItemStatus, OpenCall, OpenItem, OpenMessage, OpenReasoning, UnnumberedEvent
+from sidecar.responses.open_items import (
+    ItemStatus,
+    OpenCall,
+    OpenItem,
+    OpenMessage,
+    OpenReasoning,
+    ReasoningForm,
+    UnnumberedEvent,
+)
 
 
 class EventWriter:
     """Writes one response's events in order, numbers them and keeps the finished items.
 
     Items are strictly one after another. ``response`` holds the members of the response object that do not change while
-    it runs; the writer adds ``status``, ``output`` and ``usage``. ``mirror_reasoning`` shows reasoning as its own
-    summary too. ``next_number`` is the number of the next event.
+    it runs; the writer adds ``status``, ``output`` and ``usage``. ``reasoning`` is how reasoning is shown.
+    ``next_number`` is the number of the next event.
     """
 
-    def __init__(self, ids: ResponseIds, response: Json, *, mirror_reasoning: bool = False) -> None:
+    def __init__(self, ids: ResponseIds, response: Json, reasoning: ReasoningForm | None = None) -> None:
         self._ids = ids
         self._response = response
-        self._mirror_reasoning = mirror_reasoning
+        self._reasoning = reasoning or ReasoningForm()
         self.next_number = 0
         self._output: list[Json] = []
         self._open: OpenItem | None = None
@@ -61,9 +69,7 @@ class EventWriter:
     def open_reasoning(self) -> bytes:
         """A reasoning item begins."""
         index = len(self._output)
-        return self._open_item(
-            OpenReasoning(self._ids.item("reasoning", index), index, mirrored=self._mirror_reasoning)
-        )
+        return self._open_item(OpenReasoning(self._ids.item("reasoning", index), index, self._reasoning))
 
     def open_call(self, name: str) -> bytes:
         """A call of the function ``name`` begins."""

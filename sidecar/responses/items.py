@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Generic, Literal
 
-from pydantic import Discriminator, FailFast, Field, Tag
+from pydantic import Discriminator, FailFast, Field, Tag, WithJsonSchema
 from typing_extensions import TypeVar
 
 from sidecar.responses.parts import AssistantPartT, InputPartT, ReasoningText, ToolOutputPartT
@@ -73,11 +73,13 @@ class FunctionCallOutput(RequestModel, Generic[ToolOutputPartT]):
 class ReasoningItem(RequestModel):
     """An assistant's earlier reasoning. Nothing in it is required: clients echo empty and encrypted ones."""
 
-    ignored_members: ClassVar = _OF_ANY_ITEM | {"encrypted_content": STRING_OR_NULL}
+    ignored_members: ClassVar = _OF_ANY_ITEM
 
     type: Literal["reasoning"]
     summary: Annotated[list[ReasoningText], FailFast()] = Field(default_factory=list)
     content: Annotated[list[ReasoningText], FailFast()] = Field(default_factory=list)
+    # Another server's is no fault, whatever it is.
+    encrypted_content: Annotated[Any, WithJsonSchema(STRING_OR_NULL)] = None
 
     @property
     def text(self) -> str:

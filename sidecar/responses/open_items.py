@@ -16,6 +16,8 @@ The text of an item is kept as a list of its pieces and joined once, so the cost
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from sidecar.responses.json_text import Json
@@ -98,14 +100,26 @@ class OpenMessage(_WithPart):
         return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
+@dataclass(frozen=True)
+class ReasoningForm:
+    """How reasoning is shown beside the text as it is.
+
+    ``mirrored``, as its own summary too, for clients that show only that. ``seal`` makes ``encrypted_content`` of the
+    text and the item's id, for clients that replay only that.
+    """
+
+    mirrored: bool = False
+    seal: Callable[[str, str], str] | None = None
+
+
 class OpenReasoning(_WithPart):
-    """The model's reasoning, shown as it is; ``mirrored``, as its own summary too, for clients that show only that."""
+    """The model's reasoning, in its form."""
 
     delta_type = "response.reasoning_text.delta"
 
-    def __init__(self, item_id: str, output_index: int, *, mirrored: bool = False) -> None:
+    def __init__(self, item_id: str, output_index: int, form: ReasoningForm) -> None:
         super().__init__(item_id, output_index)
-        self._mirrored = mirrored
+        self._form = form
 
     def deltas(self) -> list[UnnumberedEvent]:
         """The reasoning's, then the summary's."""
@@ -126,14 +140,16 @@ class OpenReasoning(_WithPart):
         ]
 
     def snapshot(self, status: ItemStatus, text: str) -> Json:
-        """The reasoning item; ``encrypted_content`` is left out, some clients reject null there."""
+        """The reasoning item; without a seal it has no ``encrypted_content``, since some clients reject null there."""
         whole = status != "in_progress"
+        sealed = {"encrypted_content": self._form.seal(text, self.id)} if whole and self._form.seal else {}
         return {
             "type": "reasoning",
             "id": self.id,
             "status": status,
-            "summary": [_summary(text)] if whole and self._mirrored else [],
+            "summary": [_summary(text)] if whole and self._form.mirrored else [],
             "content": [self.part(text)] if whole else [],
+            **sealed,
         }
 
     def part(self, text: str) -> Json:
@@ -143,7 +159,7 @@ class OpenReasoning(_WithPart):
     def _summary(self, *events: UnnumberedEvent) -> list[UnnumberedEvent]:
         """``events`` of the summary, if there is one."""
         place = {"item_id": self.id, "output_index": self.output_index, "summary_index": 0}
-        return [(type_, {**place, **members}) for type_, members in events if self._mirrored]
+        return [(type_, {**place, **members}) for type_, members in events if self._form.mirrored]
 
 
 def _summary(text: str) -> Json:

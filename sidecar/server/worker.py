@@ -19,12 +19,14 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from sidecar.backends.triton.client import TritonUnreachableError, discover
 from sidecar.backends.triton.discovery import UnknownContractError
+from sidecar.config.load import read_sealing_key
 from sidecar.config.models import Config
 from sidecar.egress.loader import ImageLoader
 from sidecar.exchange.catalog import Catalog, ServedModel
 from sidecar.extproc.sessions import Sessions
 from sidecar.extproc.transport.grpc_aio import ExtProcService
 from sidecar.responses.errors import ApiError
+from sidecar.responses.sealing import Sealer
 from sidecar.server.models import load_model
 from sidecar.server.performers import make_performers
 from sidecar.server.preparation import preparation_threads
@@ -76,7 +78,8 @@ async def _serve(config: Config, index: int) -> None:
 
 def _surfaces(config: Config) -> dict[str, Surface]:
     settings = config.surfaces.model_dump()
-    return {name: replace(surface, **settings[name]) for name, surface in SURFACES.items()}
+    sealer = Sealer(read_sealing_key(config.sealing_key)) if config.sealing_key else None
+    return {name: replace(surface, **settings[name], sealer=sealer) for name, surface in SURFACES.items()}
 
 
 async def _start(config: Config, index: int, sessions: Sessions) -> tuple[grpc.aio.Server, health.aio.HealthServicer]:

@@ -101,16 +101,14 @@ class Only(Treatment):
 
 @dataclass(frozen=True)
 class EachOf(Treatment):
-    """A list of which each entry has to be among ``values``. Where ``ignored``, they have no effect."""
+    """A list of which each entry has to be among ``values``."""
 
     values: tuple[str, ...]
-    ignored: bool = False
 
     @property
     def label(self) -> str:
         """The values."""
-        passing = ", ".join(f"`{value}`" for value in self.values)
-        return f"accepted without effect: {passing}" if self.ignored else f"only {passing}"
+        return f"only {', '.join(f'`{value}`' for value in self.values)}"
 
     def refused(self, value: Any) -> Iterator[tuple[str, str]]:
         """Entries that are not among them."""

@@ -12,8 +12,10 @@ from pydantic import ValidationError
 from sidecar.responses.body import parse_json_body
 from sidecar.responses.errors import ApiError
 from sidecar.responses.json_text import Json
+from sidecar.responses.open_items import ReasoningForm
 from sidecar.responses.reply import Reply
 from sidecar.responses.request import ResponsesRequest
+from sidecar.responses.sealing import Sealer, unseal_reasoning
 from sidecar.responses.validation import TypeWords, to_api_error
 from sidecar.responses.wording import shown
 from sidecar.surfaces.endpoints import Endpoint, Target, find_target
@@ -55,7 +57,8 @@ class Surface:
 
     Settings: ``failed_event`` sends ``response.failed`` before the ``error`` event of a stream that fails, for clients
     that read only that. ``reasoning_summary`` ``mirror`` shows reasoning as its own summary too, where a request asks
-    for one.
+    for one. ``encrypted_reasoning`` ``sealed`` adds it as sealed text, where a request asks for that, and reads such
+    text when it comes back; ``sealer`` does both.
     """
 
     title: str
@@ -74,6 +77,8 @@ class Surface:
     error_members: Callable[[ApiError, str], Json] = openai_error
     failed_event: bool = True
     reasoning_summary: Literal["off", "mirror"] = "off"
+    encrypted_reasoning: Literal["off", "sealed"] = "off"
+    sealer: Sealer | None = None
 
     def target(self, headers: Mapping[str, str]) -> Target:
         """What a request is for, by ``:method`` and ``:path``; raises :class:`ApiError` where there is nothing."""
@@ -101,16 +106,26 @@ class Surface:
                 raise fault
         for check in self.checks:
             check(request)
+        if self._seals is not None:
+            return request.model_copy(update={"input": unseal_reasoning(request.input, self._seals)})
         return request
 
-    def mirrors_reasoning(self, request: ResponsesRequest) -> bool:
-        """Whether the response shows its reasoning as a summary too."""
-        asked = request.reasoning.summary or request.reasoning.generate_summary
-        return self.reasoning_summary == "mirror" and asked is not None
+    def reasoning_form(self, request: ResponsesRequest) -> ReasoningForm:
+        """How the response to ``request`` shows its reasoning."""
+        summary = request.reasoning.summary or request.reasoning.generate_summary
+        sealed = self._seals if "reasoning.encrypted_content" in request.include else None
+        return ReasoningForm(
+            mirrored=self.reasoning_summary == "mirror" and summary is not None,
+            seal=sealed.seal if sealed else None,
+        )
 
     def error_reply(self, error: ApiError, request_id: str) -> Reply:
         """The plain HTTP error of this surface."""
         return error.reply(self.error_members(error, request_id))
+
+    @property
+    def _seals(self) -> Sealer | None:
+        return self.sealer if self.encrypted_reasoning == "sealed" else None
 
     @cached_property
     def _read(self) -> tuple[Parameter, ...]:

@@ -36,7 +36,9 @@ PARAMETERS = (
     Parameter("top_logprobs", Refused(), "Log probabilities are not told."),
     Parameter("max_tool_calls", Refused(), "It counts calls of tools that run on the server; there are none."),
     Parameter(
-        "include", EachOf(_INCLUDES, ignored=True), "None of what OpenAI's other values ask for exists on the node."
+        "include",
+        EachOf(_INCLUDES),
+        "`reasoning.encrypted_content` asks for sealed reasoning, where the node is set to seal it; else no effect.",
     ),
     Parameter("tools", Accepted(), "Functions that the model may call, each name once."),
     Parameter(

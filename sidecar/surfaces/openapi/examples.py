@@ -10,6 +10,7 @@ from sidecar.responses.errors import CODES, ApiError
 from sidecar.responses.events import EventWriter
 from sidecar.responses.ids import ResponseIds
 from sidecar.responses.json_text import Json
+from sidecar.responses.open_items import ReasoningForm
 from sidecar.responses.usage import Usage
 from sidecar.surfaces.surface import Surface
 
@@ -37,7 +38,7 @@ def error_example(surface: Surface, code: str) -> Json:
 def _play(surface: Surface) -> tuple[bytes, Json]:
     """The events of an answer with every kind of item, and the final response."""
     response = _new_response(surface)
-    writer = EventWriter(_IDS, response, mirror_reasoning=True)
+    writer = EventWriter(_IDS, response, ReasoningForm(mirrored=True))
     written = [writer.start()]
     written += [writer.open_reasoning(), writer.delta("The user asks for the weather."), writer.close("completed")]
     written += [writer.open_message(), writer.delta("Let me look."), writer.close("completed")]

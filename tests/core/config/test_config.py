@@ -1,12 +1,13 @@
 """The configuration: what is right is taken, what is wrong is named by its key."""
 
+import base64
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from sidecar.config.load import ConfigError, load
+from sidecar.config.load import ConfigError, load, read_sealing_key
 
 MODEL = {"name": "m", "triton_model": "tensorrt_llm", "tokenizer": "tokenizers/m", "context_length": 2048}
 GOOD: dict[str, Any] = {"node": "n1", "sockets": "run", "triton": {"address": "127.0.0.1:8001"}, "models": [MODEL]}
@@ -83,3 +84,31 @@ def test_a_file_that_is_no_mapping_is_refused(tmp_path: Path, content: str, mess
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
         load(tmp_path / "none.yaml")
+
+
+SEALED = {"surfaces": {"node": {"encrypted_reasoning": "sealed"}}, "sealing_key": "key"}
+
+
+def test_a_sealing_key_is_a_file_beside_the_configuration(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text(base64.encodebytes(bytes(range(64))).decode())
+    path = load(write(tmp_path, GOOD | {"sockets": "/tmp/r"} | SEALED)).sealing_key
+    assert path == tmp_path / "key"
+    assert read_sealing_key(tmp_path / "key") == bytes(range(64))
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [("secret!", "cannot be read as base64"), ("c2hvcnQ=", "5 bytes; 64 are needed"), (None, "cannot be read")],
+)
+def test_a_wrong_sealing_key_is_refused_without_a_word_of_it(tmp_path: Path, key: str | None, words: str) -> None:
+    if key is not None:
+        (tmp_path / "key").write_text(key)
+    with pytest.raises(ConfigError, match=words) as refused:
+        load(write(tmp_path, GOOD | {"sockets": "/tmp/r"} | SEALED))
+    assert "sealing_key" in str(refused.value)
+    assert key is None or key not in str(refused.value)
+
+
+def test_sealing_needs_a_key(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="needs a sealing_key"):
+        load(write(tmp_path, GOOD | {"surfaces": SEALED["surfaces"]}))

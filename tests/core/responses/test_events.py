@@ -10,6 +10,7 @@ from sidecar.responses.errors import ApiError
 from sidecar.responses.events import EventWriter
 from sidecar.responses.ids import ResponseIds
 from sidecar.responses.json_text import json_string
+from sidecar.responses.open_items import ReasoningForm
 from tests.core.sse import parse
 
 IDS = ResponseIds("0" * 26)
@@ -71,7 +72,7 @@ def test_one_event_is_an_event_line_a_data_line_and_a_blank_line() -> None:
 
 
 def reasoning_stream(deltas: list[str], *, mirrored: bool) -> bytes:
-    writer = EventWriter(IDS, FIELDS, mirror_reasoning=mirrored)
+    writer = EventWriter(IDS, FIELDS, ReasoningForm(mirrored=mirrored))
     parts = [writer.start(), writer.open_reasoning(), *map(writer.delta, deltas), writer.close("completed")]
     return b"".join([*parts, writer.finish({**FIELDS, "status": "completed", "output": writer.output})])
 

@@ -1,0 +1,71 @@
+"""Reasoning as a sealed text: opaque to clients, and readable again when they send it back.
+
+Clients that keep nothing on the server replay reasoning as ``encrypted_content``. The seal is AES-SIV (RFC 5297): it
+needs no randomness, and a text that was changed, or sealed with another key, does not open. A sealed text is base64url
+of one version byte, a nonce and the ciphertext.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Sequence
+from typing import TypeVar
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESSIV
+from pydantic import BaseModel
+
+from sidecar.responses.items import ReasoningItem
+from sidecar.responses.parts import ReasoningText
+
+KEY_BYTES = 64
+"""Bytes of a key: two of AES-256."""
+
+_PURPOSE = b"reasoning"
+_VERSION = b"\x01"
+_NONCE_BYTES = 12
+
+AnyItem = TypeVar("AnyItem", bound=BaseModel)
+
+
+class Sealer:
+    """Seals and opens texts with ``key``.
+
+    Raises:
+        ValueError: ``key`` is not :data:`KEY_BYTES` long.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        if len(key) != KEY_BYTES:
+            raise ValueError(f"a sealing key has {KEY_BYTES} bytes")
+        self._cipher = AESSIV(key)
+
+    def seal(self, text: str, item_id: str) -> str:
+        """``text`` of the item ``item_id``, which keeps equal texts from looking equal."""
+        nonce = hashlib.blake2b(item_id.encode(), digest_size=_NONCE_BYTES).digest()
+        sealed = self._cipher.encrypt(text.encode(), [_VERSION + _PURPOSE, nonce])
+        return urlsafe_b64encode(_VERSION + nonce + sealed).decode()
+
+    def unseal(self, sealed: str) -> str | None:
+        """The text in ``sealed``; ``None`` where it was not sealed with this key."""
+        try:
+            data = urlsafe_b64decode(sealed.encode())
+            version, nonce, ciphertext = data[:1], data[1 : 1 + _NONCE_BYTES], data[1 + _NONCE_BYTES :]
+            return self._cipher.decrypt(ciphertext, [version + _PURPOSE, nonce]).decode()
+        except (ValueError, InvalidTag):
+            return None
+
+
+def unseal_reasoning(items: Sequence[AnyItem], sealer: Sealer) -> list[AnyItem]:
+    """The same items, reasoning that is only there sealed made readable where this key opens it."""
+    return [_unseal(item, sealer) for item in items]
+
+
+def _unseal(item: AnyItem, sealer: Sealer) -> AnyItem:
+    if not isinstance(item, ReasoningItem) or item.text or not isinstance(item.encrypted_content, str):
+        return item
+    text = sealer.unseal(item.encrypted_content)
+    if not text:
+        return item
+    return item.model_copy(update={"content": [ReasoningText(type="reasoning_text", text=text)]})

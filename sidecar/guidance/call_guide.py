@@ -24,6 +24,8 @@ Schemas = Mapping[str, Schema | None]
 
 _ANY_OBJECT: Schema = {"type": "object"}
 _REMEMBERED = 4_000_000
+# Some hundred schemas; beyond, a runtime would compile for seconds.
+_LONGEST_GRAMMAR = 256 * 1024
 
 
 class CallFraming(Protocol):
@@ -94,15 +96,17 @@ def _structural_tag(schemas: Schemas, trigger: str, begin: str, middle: str, end
 
 def _ebnf_grammar(schemas: Schemas, trigger: str, begin: str, middle: str, end: str) -> CallGuide:
     grammar = Grammar()
+    any_object = grammar.json(_ANY_OBJECT)
     calls, constrained = [], set()
     for name, schema in schemas.items():
-        arguments = grammar.json(_ANY_OBJECT)
+        arguments = any_object
         if schema is not None:
             with suppress(InexpressibleError):
                 arguments = grammar.json(schema)
                 constrained.add(name)
         calls.append(f"{literal(f'{begin.removeprefix(trigger)}{name}{middle}')} {arguments} {literal(end)}")
-    if not constrained:
-        return CallGuide()
     grammar.text_until(trigger, calls)
-    return CallGuide(grammar.document(), frozenset(constrained))
+    text = grammar.document()
+    if not constrained or len(text) > _LONGEST_GRAMMAR:
+        return CallGuide()
+    return CallGuide(text, frozenset(constrained))

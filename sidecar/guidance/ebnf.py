@@ -8,7 +8,9 @@ further properties open there are none, so that every text of the grammar fits t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 from urllib.parse import unquote
 
@@ -30,6 +32,7 @@ _JSON = {
     "object": '"{" space (member (space "," space member)*)? space "}"',
     "value": "object | array | string | number | boolean | null",
 }
+_ALIASES = re.compile(r"\w+( \| \w+)*")
 _COMMA = '"," space'
 _KEYWORDS = {
     "string": {"minLength", "maxLength"},
@@ -72,10 +75,12 @@ class Grammar:
         self._document, self._schemas = schema, {}
         before = self._rules.copy()
         try:
-            return self._reference("#")
+            name = self._reference("#")
+            _check_recursion(self._rules)
         except InexpressibleError:
             self._rules = before
             raise
+        return name
 
     def text_until(self, trigger: str, calls: Sequence[str]) -> None:
         """Let ``root`` be text that does not hold ``trigger``, but before one of ``calls``, as often as one likes.
@@ -187,6 +192,15 @@ class Grammar:
                 as_first, as_next = f"{as_first} | {first}", f"{as_next} | {after}"
             first, after = self._rule(as_first), self._rule(as_next)
         return first
+
+
+def _check_recursion(rules: Mapping[str, str]) -> None:
+    """Only rules that are nothing but other rules can lead to themselves before a letter is read; engines loop then."""
+    aliases = {name: rule.split(" | ") for name, rule in rules.items() if _ALIASES.fullmatch(rule)}
+    try:
+        TopologicalSorter(aliases).prepare()
+    except CycleError as error:
+        raise InexpressibleError from error
 
 
 def _implied_type(said: set[str]) -> str | Sequence[str]:

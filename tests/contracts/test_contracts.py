@@ -9,6 +9,9 @@ from typing import Any
 import grpc
 import pytest
 
+from sidecar.generation.formats import FORMATS
+from sidecar.guidance.call_guide import call_guide
+from sidecar.guidance.schemas import fits
 from sidecar.prompts.tokenizer import Tokenizer
 from sidecar.responses.errors import ApiError
 from stack.local import SCRIPTED_BY_CONTRACT, SMOLLM2_BY_CONTRACT
@@ -25,6 +28,17 @@ SCHEMA = {
     "type": "object",
     "properties": {"city": {"enum": ["Paris", "Rome"]}, "big": {"type": "boolean"}},
     "required": ["city", "big"],
+    "additionalProperties": False,
+}
+
+WEATHER = {
+    "type": "object",
+    "properties": {
+        "place": {"type": "string", "maxLength": 20},
+        "unit": {"enum": ["celsius", "fahrenheit"]},
+        "days": {"type": "array", "items": {"type": "integer"}, "minItems": 1, "maxItems": 2},
+    },
+    "required": ["place", "unit", "days"],
     "additionalProperties": False,
 }
 
@@ -204,6 +218,50 @@ async def test_a_repeated_prompt_is_served_from_the_cache(smollm2: Speaker) -> N
     answer = await smollm2.ask(prompt, max_tokens=1, temperature=0.0)
     # The vLLM backend does not tell.
     assert (answer.decoder.cached_tokens >= 64) is (smollm2.contract.name != "vllm")
+
+
+def conversation(*turns: tuple[str, str]) -> str:
+    text = "".join(f"<|im_start|>{role}\n{content}<|im_end|>\n" for role, content in turns)
+    return text + "<|im_start|>assistant\n"
+
+
+@pytest.fixture
+def call_guided(smollm2: Speaker) -> dict[str, Any]:
+    """A guide of calls for the contract, and what is greedy."""
+    framing, form = FORMATS["hermes"].framing, smollm2.contract.call_guide_form
+    guide = call_guide({"get_weather": WEATHER, "get_time": {}}, {"get_weather": WEATHER}, framing, form)
+    assert guide.constrained == {"get_weather"}
+    return {"call_guide": guide.document, "temperature": 0.0}
+
+
+@pytest.mark.parametrize("smollm2", GUIDING_CONTRACTS, indirect=True)
+async def test_a_call_that_the_model_begins_is_guided_to_one_that_fits(
+    smollm2: Speaker, call_guided: dict[str, Any]
+) -> None:
+    # The calls so far have other arguments than the schema wants.
+    call = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</tool_call>'
+    prompt = conversation(
+        ("system", "Call get_weather to tell the weather."),
+        ("user", "What is the weather in Rome?"),
+        ("assistant", call),
+        ("user", "And in Oslo?"),
+        ("assistant", call.replace("Rome", "Oslo")),
+        ("user", "And in Paris?"),
+    )
+    assert '"city"' in (await smollm2.ask(prompt, temperature=0.0)).text
+    answer = await smollm2.ask(prompt, **call_guided)
+    made = json.loads(answer.text.removeprefix("<tool_call>\n").removesuffix("\n</tool_call>"))
+    assert made["name"] == "get_weather"
+    assert fits(json.dumps(made["arguments"]), WEATHER)
+
+
+@pytest.mark.parametrize("smollm2", GUIDING_CONTRACTS, indirect=True)
+async def test_a_guide_of_calls_leaves_an_answer_in_text_as_it_is(
+    smollm2: Speaker, call_guided: dict[str, Any]
+) -> None:
+    answer = await smollm2.ask(chat("What is the capital of France?"), **call_guided)
+    assert answer.text == "The capital of France is Paris."
+    assert answer.decoder.finish_reason == "stop"
 
 
 @pytest.mark.parametrize("smollm2", GUIDING_CONTRACTS, indirect=True)

@@ -98,6 +98,8 @@ INEXPRESSIBLE: list[dict[str, Any]] = [
     {"type": "object", "properties": {"a": {"allOf": [{"type": "null"}]}}},
     {"type": "object", "properties": {"a": {"$ref": "#/$defs/q", "maxLength": 1}}, "$defs": {"q": {"type": "string"}}},
     {"type": "object", "properties": {"a": False}},
+    {"type": "object", "properties": {"a": {"$ref": "#/properties/a"}}},
+    {"type": "object", "properties": {"a": {"anyOf": [{"type": "null"}, {"$ref": "#/properties/a"}]}}},
     {"type": "object", "minProperties": 1},
     {"type": "object", "patternProperties": {"^a": {"type": "null"}}},
 ]
@@ -110,6 +112,12 @@ def test_what_a_grammar_cannot_say_is_any_object(schema: dict[str, Any]) -> None
     assert guide.constrained == {"g"}
     assert admits(guide, "ebnf_grammar", call("f", '{"b": 1}'))
     assert not admits(guide, "ebnf_grammar", call("g", '{"b": 1}'))
+
+
+def test_a_grammar_too_long_for_a_runtime_is_left_out() -> None:
+    schemas = {f"f{index}": CITY for index in range(400)}
+    assert call_guide(schemas, schemas, FRAMING, "ebnf_grammar") == CallGuide()
+    assert len(call_guide(schemas, schemas, FRAMING, "structural_tag").constrained) == 400
 
 
 EXPRESSIBLE: list[tuple[dict[str, Any], list[str]]] = [

@@ -4,8 +4,11 @@ Tensors and behaviour follow ``vllm_backend``. Responses carry the new text, who
 """
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
+
+from llguidance import LLMatcher
 
 from .contract import Delta, Writer, counts
 from .inputs import Inputs, Rejected, Values, prompt, renamed, word_rows
@@ -103,6 +106,9 @@ class Vllm:
         (kind, guide), *_ = json.loads(sampling[self._guide_parameter]).items()
         if kind == "json_object":
             return {"guided_decoding_guide_type": [b"json"]}
+        if kind == "structural_tag":
+            tags = _tags(guide, self._vocabulary.end_id)
+            return {"guided_decoding_guide_type": [b"ebnf_grammar"], "guided_decoding_guide": [tags.encode()]}
         if kind not in _GUIDE_TYPES:
             raise Rejected(f"{kind} is not supported by this model")
         text = guide if isinstance(guide, str) else json.dumps(guide)
@@ -110,6 +116,25 @@ class Vllm:
             "guided_decoding_guide_type": [_GUIDE_TYPES[kind].encode()],
             "guided_decoding_guide": [text.encode()],
         }
+
+
+def _tags(text: str, end_id: int) -> str:
+    """A structural tag as a grammar of the engine: free text around the structures, then the token that ends it."""
+    tag = json.loads(text)
+    (trigger,) = tag["triggers"]
+    # Its first line tells the engine whose grammar it is.
+    rules = ["%llguidance {}", f"start: (TEXT? structure)* TEXT? <[{end_id}]>?"]
+    rules.append(rf"TEXT: /(.|\n)+/ & ~/(.|\n)*{re.escape(trigger)}(.|\n)*/")
+    rules.append("structure: " + " | ".join(f"structure{index}" for index in range(len(tag["structures"]))))
+    for index, structure in enumerate(tag["structures"]):
+        begin, end = json.dumps(structure["begin"]), json.dumps(structure["end"])
+        # Without free white space: a small model that may write line breaks writes little else.
+        schema = json.dumps({"x-guidance": {"whitespace_flexible": False}, **structure["schema"]})
+        rules.append(f"structure{index}: {begin} arguments{index} {end}\narguments{index}: %json {schema}")
+    grammar = "\n".join(rules)
+    if error := LLMatcher.validate_grammar(grammar):
+        raise Rejected(f"The guide cannot be compiled: {error}")
+    return grammar
 
 
 class VllmWriter:

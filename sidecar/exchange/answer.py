@@ -50,12 +50,16 @@ class Answer:
         self._events: list[bytes] = []
 
     @property
-    def text(self) -> str | None:
-        """All visible text of a closed answer; ``None`` where it holds a call."""
+    def text(self) -> str:
+        """All visible text of a closed answer."""
         items = self._writer.output
-        if any(item["type"] == "function_call" for item in items):
-            return None
         return "".join(item["content"][0]["text"] for item in items if item["type"] == "message")
+
+    @property
+    def calls(self) -> list[tuple[str, str]]:
+        """The name and the arguments of each call of a closed answer."""
+        items = self._writer.output
+        return [(item["name"], item["arguments"]) for item in items if item["type"] == "function_call"]
 
     def feed(self, data: bytes) -> bytes:
         """The events that the upstream's ``data`` adds; none when it completes nothing that shows.

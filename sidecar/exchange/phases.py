@@ -226,7 +226,7 @@ class _Generating(Phase):
         timing.model_done_at, timing.done_at = self._upstream_at, at
         events = generation.answer.close(held_back, finish_reason)
         self._note_what_was_read()
-        self._check_text(finish_reason)
+        self._check_form(finish_reason)
         response = self._final_response(finish_reason)
         if generation.plan.stream:
             commands = [*self._opening(), SendBody(events + generation.writer.finish(response))]
@@ -249,19 +249,23 @@ class _Generating(Phase):
         report.counted = reader.counted and usage.output_tokens > 0
         report.broken_characters = reader.broken_characters
 
-    def _check_text(self, finish_reason: FinishReason) -> None:
-        """Look whether whole text fits the schema that it was to fit; no contract promises that guides are kept to.
+    def _check_form(self, finish_reason: FinishReason) -> None:
+        """Look whether a whole answer is what was demanded; no contract promises that guides are kept to.
 
         Raises:
-            ApiError: it does not, and nothing of it has been sent yet.
+            ApiError: it is not, and nothing of it has been sent yet.
         """
-        plan, text = self._generation.plan, self._generation.answer.text
-        if plan.text_schema is None or text is None or finish_reason != "stop" or fits(text, plan.text_schema):
+        if finish_reason != "stop":
             return
-        self._context.report.broke_schema = True
-        if not plan.stream:
-            message = "The model's answer does not fit the requested format."
-            raise ApiError("infer_backend_unavailable", message, retry=False)
+        report, plan, answer = self._context.report, self._generation.plan, self._generation.answer
+        guidance, calls, text = plan.guidance, answer.calls, answer.text
+        report.missed_call = guidance.demands_call and not calls
+        report.broke_schema = guidance.text_schema is not None and not calls and not fits(text, guidance.text_schema)
+        report.broken_arguments = sum(not guidance.check_arguments(name, arguments) for name, arguments in calls)
+        if plan.stream or not (report.missed_call or report.broke_schema):
+            return
+        fault = "did not make the call that was demanded" if report.missed_call else "did not keep to the format"
+        raise ApiError("infer_backend_unavailable", f"The model {fault}.", retry=False)
 
     def _final_response(self, finish_reason: FinishReason) -> Json:
         context, plan = self._context, self._generation.plan

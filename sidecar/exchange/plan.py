@@ -20,8 +20,8 @@ from sidecar.exchange.commands import CallUpstream
 from sidecar.generation.segments import Parser
 from sidecar.generation.style import guided_parser
 from sidecar.guidance.decision import Guidance, plan_guidance
-from sidecar.guidance.schemas import Schema
 from sidecar.images.image import Image, ImageRef
+from sidecar.prompts.renderer import Prompt
 from sidecar.responses.errors import ApiError
 from sidecar.responses.ids import ResponseIds, ulid
 from sidecar.responses.json_text import Json
@@ -51,7 +51,7 @@ class Plan:
     stream: bool
     parser: Parser
     parallel_calls: bool
-    text_schema: Schema | None
+    guidance: Guidance
     reasoning: ReasoningForm
     ids: ResponseIds
     response: Json
@@ -140,11 +140,20 @@ def make_plan(facts: Facts) -> Plan:
         stream=request.stream,
         parser=_parser(model, guidance, prompt.text),
         parallel_calls=request.parallel_tool_calls,
-        text_schema=guidance.text_schema,
+        guidance=guidance,
         reasoning=surface.reasoning_form(request),
         ids=ids,
-        response=surface.new_response(request, ids.response, int(event.unix_time)),
+        response=surface.new_response(_as_applied(request, guidance, prompt), ids.response, int(event.unix_time)),
     )
+
+
+def _as_applied(request: ResponsesRequest, guidance: Guidance, prompt: Prompt) -> ResponsesRequest:
+    """The request as a response echoes it: strict is what is kept to, and a guided answer has no reasoning phase."""
+    strict = {tool.name: bool(tool.strict) and guidance.strict[tool.name] for tool in request.tools}
+    tools = [tool.model_copy(update={"strict": strict[tool.name]}) for tool in request.tools]
+    effort = request.reasoning.effort if guidance.guide is None else prompt.applied_effort
+    reasoning = request.reasoning.model_copy(update={"effort": effort})
+    return request.model_copy(update={"tools": tools, "reasoning": reasoning})
 
 
 def _body(model: ServedModel, contract: Contract, generation: Generation) -> bytes:

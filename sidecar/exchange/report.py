@@ -57,6 +57,8 @@ class Report:
         timing: moments.
         counted: the runtime did not tell the output tokens, they were counted with our tokenizer.
         broke_schema: the text did not fit the schema that was asked for.
+        missed_call: the model did not make the call that was demanded.
+        broken_arguments: the number of calls whose arguments do not fit the schema that they had to fit.
         broken_characters: the number of U+FFFD in the model's text.
         remedy: what the operator can do about them; empty where only the model itself can write them.
         backend_error: the model runtime's failure that ended the exchange. Its ``words`` may hold content; nothing else
@@ -71,6 +73,8 @@ class Report:
     timing: Timing = field(default_factory=Timing)
     counted: bool = False
     broke_schema: bool = False
+    missed_call: bool = False
+    broken_arguments: int = 0
     broken_characters: int = 0
     remedy: str = ""
     backend_error: BackendError | None = None

@@ -43,7 +43,7 @@ class Guidance:
     ``call_guide`` constrains the calls in an answer that is otherwise free, in the form that the contract takes.
     ``text_schema`` is what visible text is checked against, ``arguments`` what the arguments of strict and of demanded
     functions are. ``strict`` says of each function of the request whether it cannot be called with other arguments:
-    by a guide, or because it cannot be called at all.
+    by a guide, or because it cannot be called at all. ``demands_call`` is whether the answer has to hold a call.
     """
 
     functions: Mapping[str, Mapping[str, Any]]
@@ -53,6 +53,7 @@ class Guidance:
     text_schema: Schema | None = None
     arguments: Mapping[str, Schema] = field(default_factory=dict)
     strict: Mapping[str, bool] = field(default_factory=dict)
+    demands_call: bool = False
 
     def check_arguments(self, name: str, arguments: str) -> bool:
         """Whether ``arguments``, JSON text, are such as the function ``name`` insists on."""
@@ -115,11 +116,11 @@ def _demand_calls(
         words = f"Answer with a call of {' or '.join(called)}, and nothing else."
         strict = {tool.name: tool.name not in called for tool in request.tools}
         demand = _in_words(words, "tool_choice", unguided)
-        return Guidance(called, demand=demand, arguments=arguments, strict=strict)
+        return Guidance(called, demand=demand, arguments=arguments, strict=strict, demands_call=True)
     several = request.tool_choice == "required" and request.parallel_tool_calls
     guide = calls_guide(demanded, several=several)
     strict = {tool.name: True for tool in request.tools}
-    return Guidance(called, guide=guide, arguments=arguments, strict=strict)
+    return Guidance(called, guide=guide, arguments=arguments, strict=strict, demands_call=True)
 
 
 def _demand_text(request: ResponsesRequest, schema: Schema, can_guide: bool, unguided: Unguided) -> Guidance:

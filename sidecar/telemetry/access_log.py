@@ -41,6 +41,8 @@ def _entry(report: Report) -> dict[str, object]:
         "output_tokens": usage.output_tokens,
         "counted": report.counted,
         "broke_schema": report.broke_schema,
+        "missed_call": report.missed_call,
+        "broken_arguments": report.broken_arguments,
         "broken_characters": report.broken_characters,
         "ttft_ms": timing.ttft_ms,
         "total_ms": round(timing.total * 1000, 1),

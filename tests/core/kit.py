@@ -25,7 +25,7 @@ from sidecar.responses.errors import ApiError
 from sidecar.responses.items import InputMessage
 from sidecar.responses.parts import InputImage
 from sidecar.responses.reply import Reply
-from sidecar.responses.request import ResponsesRequest
+from sidecar.responses.request import ReasoningEffort, ResponsesRequest
 from sidecar.surfaces import SURFACES
 from sidecar.surfaces.surface import Surface
 
@@ -70,8 +70,9 @@ class ByteRenderer:
     def __init__(self, prompt_tokens: int) -> None:
         self.prompt_tokens = prompt_tokens
 
-    def render(self, request: object, **_: object) -> Prompt:
-        return Prompt(ids=[7] * self.prompt_tokens, text="", runtime_text="prompt")
+    def render(self, request: object, *, guided: bool = False, **_: object) -> Prompt:
+        applied: ReasoningEffort | None = "none" if guided else None
+        return Prompt(ids=[7] * self.prompt_tokens, text="", runtime_text="prompt", applied_effort=applied)
 
     def detokenizer(self) -> ByteDetokenizer:
         return ByteDetokenizer()
@@ -83,7 +84,7 @@ class ByteRenderer:
 class ImageRenderer(ByteRenderer):
     """Renders a request whose first item holds nothing but images."""
 
-    def render(self, request: object, **_: object) -> Prompt:
+    def render(self, request: object, *, guided: bool = False, **_: object) -> Prompt:
         assert isinstance(request, ResponsesRequest)
         (message,) = request.input
         assert isinstance(message, InputMessage)

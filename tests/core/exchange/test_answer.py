@@ -117,9 +117,10 @@ def test_one_call_is_enough_where_no_more_are_wanted() -> None:
     assert [kind for kind, *_ in played.items] == ["message", "function_call"]
 
 
-def test_the_visible_text_is_all_messages_without_calls() -> None:
+def test_text_and_calls_of_an_answer_are_told_apart() -> None:
     assert Played(["<think>a</think>", "b", "c"]).answer.text == "bc"
-    assert Played(["b", CALL]).answer.text is None
+    with_call = Played(["b", CALL]).answer
+    assert (with_call.text, with_call.calls) == ("b", [("f", '{"a": 1}')])
 
 
 def test_arguments_stream_as_they_come() -> None:

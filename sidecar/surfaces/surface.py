@@ -19,7 +19,7 @@ from sidecar.responses.sealing import Sealer, unseal_reasoning
 from sidecar.responses.validation import TypeWords, to_api_error
 from sidecar.responses.wording import shown
 from sidecar.surfaces.endpoints import Endpoint, Target, find_target
-from sidecar.surfaces.parameters import Parameter, find_member
+from sidecar.surfaces.parameters import Accepted, Ignored, Parameter, find_member
 
 Check = Callable[[ResponsesRequest], None]
 """A rule of a surface on a request that is well-formed; it raises :class:`ApiError`."""
@@ -100,7 +100,7 @@ class Surface:
                 self._refuse_unread(values)
             raise error from None
         self._refuse_unread(values)
-        for row in self._read:
+        for row in self._demanding:
             value = find_member(request, row.name)
             if value is not None and (fault := row.fault(value, self.unsupported)):
                 raise fault
@@ -128,10 +128,11 @@ class Surface:
         return self.sealer if self.encrypted_reasoning == "sealed" else None
 
     @cached_property
-    def _read(self) -> tuple[Parameter, ...]:
-        """The rows whose values the request model reads, in the order in which they are looked at."""
+    def _demanding(self) -> tuple[Parameter, ...]:
+        """The rows that may refuse what the request model has read, in the order in which they are looked at."""
         fields = self.request_model.model_fields
-        return tuple(row for row in self.parameters if row.name.partition(".")[0] in fields)
+        read = (row for row in self.parameters if row.name.partition(".")[0] in fields)
+        return tuple(row for row in read if not isinstance(row.treatment, Accepted | Ignored))
 
     @cached_property
     def _top_level(self) -> Mapping[str, Parameter]:

@@ -161,9 +161,11 @@ def _tell(stack: LocalStack, ending: str) -> None:
 
 
 def _end(run: Run) -> None:
-    run.end()
-    PUBLIC_STATE.unlink(missing_ok=True)
-    shutil.rmtree(socket_directory(RUN), ignore_errors=True)
+    try:
+        run.end()
+    finally:
+        PUBLIC_STATE.unlink(missing_ok=True)
+        shutil.rmtree(socket_directory(RUN), ignore_errors=True)
 
 
 def _api_key() -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from stack import cli
+from stack.local import SCRIPTED_MODELS
 from stack.net import free_port, why_not_port
 from stack.paths import ROOT
 from stack.process import StackError, reason
@@ -108,3 +109,8 @@ def test_the_first_screen_says_what_the_model_is_and_how_to_have_a_real_one() ->
     assert "smollm2-135m is tiny" in screen
     assert "writes nonsense" in screen
     assert "docs/configuration.md" in screen
+
+
+def test_the_page_on_clients_names_every_scripted_model() -> None:
+    page = (ROOT / "docs" / "clients.md").read_text()
+    assert [model.name for model in SCRIPTED_MODELS if f"`{model.name}`" not in page] == []

@@ -22,6 +22,7 @@ from sidecar.generation.style import guided_parser
 from sidecar.guidance.decision import Guidance, plan_guidance
 from sidecar.guidance.schemas import Schema
 from sidecar.images.image import Image, ImageRef
+from sidecar.prompts.renderer import Prompt
 from sidecar.responses.errors import ApiError
 from sidecar.responses.ids import ResponseIds, ulid
 from sidecar.responses.json_text import Json
@@ -143,12 +144,23 @@ def make_plan(facts: Facts) -> Plan:
         text_schema=guidance.text_schema,
         reasoning=surface.reasoning_form(request),
         ids=ids,
-        response=surface.new_response(request, ids.response, int(event.unix_time)),
+        response=surface.new_response(_as_applied(request, guidance, prompt), ids.response, int(event.unix_time)),
     )
 
 
 def _body(model: ServedModel, contract: Contract, generation: Generation) -> bytes:
     return frame(contract.request(model.settings.triton_model, generation))
+
+
+def _as_applied(request: ResponsesRequest, guidance: Guidance, prompt: Prompt) -> ResponsesRequest:
+    """``request`` with what it asks of arguments and effort as it was applied: the response says no more than that."""
+    tools = [
+        tool.model_copy(update={"strict": False}) if tool.strict and not guidance.strict[tool.name] else tool
+        for tool in request.tools
+    ]
+    effort = prompt.applied_effort or request.reasoning.effort
+    reasoning = request.reasoning.model_copy(update={"effort": effort})
+    return request.model_copy(update={"tools": tools, "reasoning": reasoning})
 
 
 def _check_images(images: Sequence[ImageRef], limit: int) -> None:

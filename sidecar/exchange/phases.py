@@ -227,6 +227,7 @@ class _Generating(Phase):
         events = generation.answer.close(held_back, finish_reason)
         self._note_what_was_read()
         self._check_text(finish_reason)
+        self._check_arguments()
         response = self._final_response(finish_reason)
         if generation.plan.stream:
             commands = [*self._opening(), SendBody(events + generation.writer.finish(response))]
@@ -262,6 +263,13 @@ class _Generating(Phase):
         if not plan.stream:
             message = "The model's answer does not fit the requested format."
             raise ApiError("infer_backend_unavailable", message, retry=False)
+
+    def _check_arguments(self) -> None:
+        """Note finished arguments of a strict function that do not fit its schema; the client has them already."""
+        fit = self._generation.plan.check_arguments
+        for item in self._generation.writer.output:
+            if item["type"] == "function_call" and item["status"] == "completed":
+                self._context.report.broke_schema |= not fit(item["name"], item["arguments"])
 
     def _final_response(self, finish_reason: FinishReason) -> Json:
         context, plan = self._context, self._generation.plan

@@ -5,7 +5,7 @@ This is the heavy part of an exchange: parsing, templating and tokenizing up to 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Self
@@ -40,7 +40,8 @@ _SMALLEST_TOP_P = 1e-9
 class Plan:
     """A request accepted: the call to make, once its ``images`` have been loaded, and the response to fill.
 
-    ``body`` is the upstream's request; ``None`` while it waits for images.
+    ``body`` is the upstream's request; ``None`` while it waits for images. ``text_schema`` is what visible text must fit,
+    ``check_arguments`` tells of a function's name and finished arguments whether they fit.
     """
 
     model: ServedModel
@@ -53,6 +54,7 @@ class Plan:
     parser: Parser
     parallel_calls: bool
     text_schema: Schema | None
+    check_arguments: Callable[[str, str], bool]
     reasoning: ReasoningForm
     ids: ResponseIds
     response: Json
@@ -142,6 +144,7 @@ def make_plan(facts: Facts) -> Plan:
         parser=_parser(model, guidance, prompt.text),
         parallel_calls=request.parallel_tool_calls,
         text_schema=guidance.text_schema,
+        check_arguments=guidance.check_arguments,
         reasoning=surface.reasoning_form(request),
         ids=ids,
         response=surface.new_response(_as_applied(request, guidance, prompt), ids.response, int(event.unix_time)),

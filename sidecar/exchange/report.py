@@ -56,7 +56,7 @@ class Report:
         usage: tokens.
         timing: moments.
         counted: the runtime did not tell the output tokens, they were counted with our tokenizer.
-        broke_schema: the text did not fit the schema that was asked for.
+        broke_schema: the text, or the arguments of a strict function, did not fit the schema that was asked for.
         broken_characters: the number of U+FFFD in the model's text.
         remedy: what the operator can do about them; empty where only the model itself can write them.
         backend_error: the model runtime's failure that ended the exchange. Its ``words`` may hold content; nothing else

@@ -52,6 +52,23 @@ def test_strict_is_what_was_applied(style: Style, contract: TokenLevel, strict: 
 
 
 @pytest.mark.parametrize(
+    ("name", "arguments", "broke"),
+    [("f", '{"a": "x"}', False), ("f", "{}", True), ("f", '{"a": 1}', True), ("g", "{}", False)],
+)
+def test_finished_arguments_of_a_strict_function_are_checked(name: str, arguments: str, broke: bool) -> None:
+    tools = [
+        {"type": "function", "name": "f", "parameters": CLOSED, "strict": True},
+        {"type": "function", "name": "g", "parameters": CLOSED},
+    ]
+    written = f'<tool_call>{{"name": "{name}", "arguments": {arguments}}}</tool_call>'
+    played, commands = play_pieces(
+        [text(written) + response([END]) + final()], of=exchange(model(style=HERMES, contract=UNGUIDED)), tools=tools
+    )
+    assert [item["type"] for item in json.loads(sent(commands))["output"]] == ["function_call"]
+    assert played.report.broke_schema is broke
+
+
+@pytest.mark.parametrize(
     ("renderer", "asked", "told"),
     [
         (ApplyingRenderer(5), "xhigh", "low"),

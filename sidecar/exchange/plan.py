@@ -148,10 +148,10 @@ def make_plan(facts: Facts) -> Plan:
 
 
 def _as_applied(request: ResponsesRequest, guidance: Guidance, prompt: Prompt) -> ResponsesRequest:
-    """The request as a response echoes it: strict is what is kept to, and a guided answer has no reasoning phase."""
+    """The request as a response echoes it: strictness and effort are told as they were applied."""
     strict = {tool.name: bool(tool.strict) and guidance.strict[tool.name] for tool in request.tools}
     tools = [tool.model_copy(update={"strict": strict[tool.name]}) for tool in request.tools]
-    effort = request.reasoning.effort if guidance.guide is None else prompt.applied_effort
+    effort = prompt.applied_effort or request.reasoning.effort
     reasoning = request.reasoning.model_copy(update={"effort": effort})
     return request.model_copy(update={"tools": tools, "reasoning": reasoning})
 

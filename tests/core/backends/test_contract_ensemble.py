@@ -72,6 +72,11 @@ def test_a_guide_is_sent_by_type() -> None:
     assert (request["guided_decoding_guide_type"], request["guided_decoding_guide"]) == ("json_schema", "{}")
 
 
+def test_a_guide_of_calls_is_a_grammar() -> None:
+    request = sent(contract(), generation(call_guide='root ::= ""'))
+    assert (request["guided_decoding_guide_type"], request["guided_decoding_guide"]) == ("ebnf_grammar", 'root ::= ""')
+
+
 def test_performance_metrics_are_asked_for_where_blocks_have_a_size() -> None:
     assert sent(contract(tokens_per_block=32))["return_perf_metrics"]
 

@@ -196,6 +196,17 @@ def test_a_guide_is_sent_by_type() -> None:
     assert sent["guided_decoding_guide"] == ([1, 1], b"\x02\x00\x00\x00{}")
 
 
+def test_a_guide_of_calls_is_a_grammar() -> None:
+    sent = tensors(TokenLevel(ALL_INPUTS, True, 0), generation(call_guide="g"))
+    assert sent["guided_decoding_guide_type"] == ([1, 1], b"\x0c\x00\x00\x00ebnf_grammar")
+    assert sent["guided_decoding_guide"] == ([1, 1], b"\x01\x00\x00\x00g")
+
+
+@pytest.mark.parametrize(("guides", "form"), [(True, "ebnf_grammar"), (False, None)])
+def test_a_model_takes_a_grammar_of_calls_where_it_guides(guides: bool, form: str | None) -> None:
+    assert TokenLevel(ALL_INPUTS, True, 0, guides=guides).call_guide_form == form
+
+
 @pytest.mark.parametrize(
     ("parameters", "guides"),
     [

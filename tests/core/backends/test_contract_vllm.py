@@ -63,6 +63,17 @@ def test_a_guide_is_json_within_json(name: str) -> None:
     assert json.loads(sampling[name]) == {"json": json.loads(SCHEMA)}
 
 
+def test_a_guide_of_calls_is_a_structural_tag_as_text() -> None:
+    tag = '{"type": "structural_tag"}'
+    sampling = sent(contract(), generation(call_guide=tag))["sampling_parameters"]
+    assert json.loads(sampling["structured_outputs"]) == {"structural_tag": tag}
+
+
+@pytest.mark.parametrize(("name", "form"), [("structured_outputs", "structural_tag"), ("guided_decoding", None)])
+def test_older_backends_are_given_no_guide_of_calls(name: str, form: str | None) -> None:
+    assert contract(guide_parameter=name).call_guide_form == form
+
+
 def test_counts_and_reason_are_told() -> None:
     reader = decoder()
     told = {"num_input_tokens": 9, "finish_reason": "None"}

@@ -7,15 +7,7 @@ from __future__ import annotations
 
 from sidecar.backends.backend import Reader
 from sidecar.backends.triton.contracts.contract import FinishReason, Piece
-from sidecar.generation.segments import (
-    ArgumentsDelta,
-    CallClosed,
-    CallOpened,
-    Parser,
-    ReasoningDelta,
-    Segment,
-    TextDelta,
-)
+from sidecar.generation.segments import ARGUMENTS, CALL, CALL_DONE, REASONING, TEXT, Kind, Parser, Segment
 from sidecar.generation.stops import StopStrings
 from sidecar.responses.errors import ApiError
 from sidecar.responses.events import EventWriter
@@ -52,7 +44,7 @@ class Answer:
         self._parallel_calls = parallel_calls
         self._has_its_call = False
         # The kind of the open item, by the segment that grows it.
-        self._open: type[Segment] | None = None
+        self._open: Kind | None = None
         self._reasons = False
         self._space = ""
         self._events: list[bytes] = []
@@ -86,7 +78,7 @@ class Answer:
         segments = self._parser.feed(text) if (text := self._stops.feed(text)) else ()
         # Tokens that show nothing, such as the closing marker's, belong to the phase they come in.
         if segments:
-            self._reasons = isinstance(segments[0], ReasoningDelta)
+            self._reasons = segments[0][0] is REASONING
         if self._reasons:
             usage.reasoning_tokens += tokens
         self._events += map(self._write, segments)
@@ -108,10 +100,13 @@ class Answer:
         if self._has_its_call:
             return events
         text = "" if self._stops.matched else self._stops.feed(held_back.text) + self._stops.end()
-        segments = [*(self._parser.feed(text) if text else ()), *self._parser.end()]
+        segments = [
+            *(self._parser.feed(text) if text else ()),
+            *self._parser.end(cut=finish_reason == "length"),
+        ]
         events += b"".join([self._write(segment) for segment in segments])
         if self._needs_message(finish_reason):
-            events += self._switch_to(TextDelta)
+            events += self._switch_to(TEXT)
         return events + self._close_item("incomplete" if finish_reason == "length" else "completed")
 
     def result(self, finish_reason: FinishReason) -> Json:
@@ -127,44 +122,43 @@ class Answer:
     def _write(self, segment: Segment) -> bytes:
         if self._has_its_call:
             return b""
-        match segment:
-            case TextDelta(text):
-                return self._write_text(text)
-            case ReasoningDelta(text):
-                return self._switch_to(ReasoningDelta) + self._writer.delta(text)
-            case ArgumentsDelta(json):
-                return self._writer.delta(json)
-            case CallOpened(name):
-                closing = self._close_item("completed")
-                self._open = CallOpened
-                return closing + self._writer.open_call(name)
-            case CallClosed(complete):
-                self._has_its_call = complete and not self._parallel_calls
-                return self._close_item("completed" if complete else "incomplete")
+        kind, text = segment
+        if kind is TEXT:
+            return self._write_text(text)
+        if kind is REASONING:
+            return self._switch_to(REASONING) + self._writer.delta(text)
+        if kind is ARGUMENTS:
+            return self._writer.delta(text)
+        if kind is CALL:
+            closing = self._close_item("completed")
+            self._open = CALL
+            return closing + self._writer.open_call(text)
+        self._has_its_call = kind is CALL_DONE and not self._parallel_calls
+        return self._close_item("completed" if kind is CALL_DONE else "incomplete")
 
     def _write_text(self, text: str) -> bytes:
-        if self._open is TextDelta:
+        if self._open is TEXT:
             return self._writer.delta(text)
         # White space before the first visible character opens no item; it comes with that character.
         self._space += text
         if self._space.isspace():
             return b""
         text, self._space = self._space, ""
-        return self._switch_to(TextDelta) + self._writer.delta(text)
+        return self._switch_to(TEXT) + self._writer.delta(text)
 
     def _needs_message(self, finish_reason: FinishReason) -> bool:
         """Whether an empty message must be added: clients wait for one, unless the answer was cut before it."""
         shown = [item["type"] for item in self._writer.output]
-        if self._open in (TextDelta, CallOpened) or "message" in shown or "function_call" in shown:
+        if self._open in (TEXT, CALL) or "message" in shown or "function_call" in shown:
             return False
         return finish_reason == "stop" or not (shown or self._open)
 
-    def _switch_to(self, kind: type[ReasoningDelta] | type[TextDelta]) -> bytes:
+    def _switch_to(self, kind: Kind) -> bytes:
         if self._open is kind:
             return b""
         closing = self._close_item("completed")
         self._open = kind
-        return closing + (self._writer.open_message() if kind is TextDelta else self._writer.open_reasoning())
+        return closing + (self._writer.open_message() if kind is TEXT else self._writer.open_reasoning())
 
     def _close_item(self, status: ItemStatus) -> bytes:
         if self._open is None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sidecar.generation.coroutine import CoroutineParser
-from sidecar.generation.segments import Parser
-from sidecar.generation.source import Markers, Steps
+from sidecar.generation.markers import Markers
+from sidecar.generation.source import Steps
 
 
 @dataclass(frozen=True)
@@ -32,14 +33,16 @@ class ReasoningFormat:
 
 
 class ReasoningParser(CoroutineParser):
-    """Reads the reasoning and hands what follows to the parser of the answer.
+    """Reads the reasoning, then lets the parser of the answer read what follows.
 
     Only the beginning of a generation can be reasoning: markers in the answer may be an example or an argument.
-    ``opened`` tells that the generation begins inside; the opening marker may then come once more.
+    ``opened`` tells that the generation begins inside; the opening marker may then come once more. A call's special
+    token ends the reasoning too: models go over to a call without the end marker.
     """
 
-    def __init__(self, markers: ReasoningFormat, inner: Parser, *, opened: bool) -> None:
-        super().__init__()
+    def __init__(self, markers: ReasoningFormat, inner: CoroutineParser, *, opened: bool) -> None:
+        super().__init__(inner.source, inner.sink)
+        self.sink.blank = True
         self._markers = markers
         self._inner = inner
         self._opened = opened
@@ -49,11 +52,25 @@ class ReasoningParser(CoroutineParser):
         yield from self.source.space()
         begin = yield from self.source.literal(self._markers.begin)
         if begin or self._opened:
-            end = yield from self.source.until(Markers(self._markers.end), self.sink.reasoning)
-            self.source.take(len(end))
+            yield from self._reasoning(_markers(self._markers.end, *self._inner.control))
             yield from self.source.space()
-        yield from self.source.rest(lambda text: self.sink.extend(self._inner.feed(text)))
-        self.sink.extend(self._inner.end())
+        yield from self._inner.read()
+
+    def _reasoning(self, marks: Markers) -> Steps[None]:
+        while marker := (yield from self.source.until(marks, self.sink.reasoning)):
+            if marker in self._inner.begins:
+                return
+            self.source.take(len(marker))
+            if marker == self._markers.end:
+                return
+            if marks.begun(self.sink.last):
+                # What stood around the marker must not become another one.
+                self.sink.reasoning(" ")
+
+
+@lru_cache(maxsize=64)
+def _markers(*markers: str) -> Markers:
+    return Markers(*markers)
 
 
 def _think(template: str) -> bool:

@@ -2,67 +2,45 @@
 
 A parser turns text, split anywhere, into segments. Its rules:
 
-* Any split of the text gives the same segments, runs of deltas of one kind taken together.
-* It holds back at most what may be the beginning of a marker, and its cost is linear.
-* Nothing is lost: what looked like markup and is not comes out as text.
-* A call's name is known before the call opens; each prefix of its joined argument deltas is a prefix of the final JSON.
+* Any split of the text gives the same segments, runs of one kind taken together.
+* It holds back at most what may be markup, and its cost is linear.
+* Nothing readable is lost: what looked like markup and is not comes out as text, without the model's control tokens.
+* A call's name is known before the call opens; each prefix of its joined arguments is a prefix of the final JSON.
+* A call that opened ends as valid JSON. Only where the token limit cut the generation inside it does it end broken.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Final, Literal, Protocol
 
+Kind = Literal["reasoning", "text", "call", "arguments", "call_done", "call_broken"]
 
-class ReasoningDelta(NamedTuple):
-    """More of the model's reasoning; never empty."""
+REASONING: Final = "reasoning"
+"""More of the model's reasoning; never empty."""
+TEXT: Final = "text"
+"""More of the visible text; never empty."""
+CALL: Final = "call"
+"""A call begins; its text is the function's name."""
+ARGUMENTS: Final = "arguments"
+"""More of the open call's arguments, as JSON text; never empty."""
+CALL_DONE: Final = "call_done"
+"""The open call ends, its arguments a whole JSON object; no text."""
+CALL_BROKEN: Final = "call_broken"
+"""The token limit cut the open call, its arguments the beginning of a JSON object; no text."""
 
-    text: str
-
-
-class TextDelta(NamedTuple):
-    """More of the visible text; never empty."""
-
-    text: str
-
-
-class CallOpened(NamedTuple):
-    """A call of the function ``name`` begins."""
-
-    name: str
-
-
-class ArgumentsDelta(NamedTuple):
-    """More of the open call's arguments, as JSON text; never empty."""
-
-    json: str
-
-
-class CallClosed(NamedTuple):
-    """The open call ends. ``complete`` is false where the generation ended, or its markup broke, inside it."""
-
-    complete: bool
-
-
-Segment = ReasoningDelta | TextDelta | CallOpened | ArgumentsDelta | CallClosed
+Segment = tuple[Kind, str]
+"""A kind and its text. A plain tuple: a stream makes one for each token."""
 
 
 class Parser(Protocol):
     """Reads one generated text."""
 
-    def feed(self, text: str) -> list[Segment]:
+    def feed(self, text: str) -> Sequence[Segment]:
         """The segments that ``text`` adds."""
 
-    def end(self) -> list[Segment]:
-        """What was held back, and the end of what is open."""
+    def end(self, *, cut: bool = False) -> Sequence[Segment]:
+        """What was held back, and the end of what is open.
 
-
-class PlainText:
-    """The parser of a model without markup: all text is visible."""
-
-    def feed(self, text: str) -> list[Segment]:
-        """The text as it is."""
-        return [TextDelta(text)] if text else []
-
-    def end(self) -> list[Segment]:
-        """Nothing is held back."""
-        return []
+        ``cut`` tells that the token limit ended the generation, not the model.
+        """

@@ -6,90 +6,98 @@ character is layout of the generated markup.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from sidecar.generation.segments import ARGUMENTS, CALL, CALL_BROKEN, CALL_DONE, REASONING, TEXT, Kind, Segment
 
-from sidecar.generation.segments import ArgumentsDelta, CallClosed, CallOpened, ReasoningDelta, Segment, TextDelta
-
-_Delta = Callable[[str], Segment]
 _BETWEEN_MESSAGES = "\n\n"
 
 
 class Sink:
-    """Segments since the last :meth:`take`, with deltas of one kind in a row joined."""
+    """Segments since the last :meth:`take`, with those of one kind in a row joined.
+
+    ``last`` is the last visible text or reasoning that came.
+    """
 
     def __init__(self) -> None:
         self.call_open = False
+        self.blank = True
+        self.last = ""
         self._segments: list[Segment] = []
-        self._delta: _Delta | None = None
+        self._kind: Kind | None = None
         self._parts: list[str] = []
-        self._blank = True
         self._space: list[str] = []
 
     def take(self) -> list[Segment]:
         """The segments that came since the last call of this method."""
-        self._flush()
+        if self._parts:
+            assert self._kind is not None
+            self._segments.append((self._kind, "".join(self._parts)))
+            self._parts = []
         segments, self._segments = self._segments, []
         return segments
 
     def text(self, text: str) -> None:
         """More visible text."""
-        if self._blank:
-            text = text.lstrip()
+        if self.blank or self._kind is not TEXT:
+            text = self._begin(TEXT, text)
         if text:
-            self._add(TextDelta, text)
+            self._parts.append(text)
+            self.last = text
 
     def reasoning(self, text: str) -> None:
         """More reasoning. White space is kept back until it is known not to be the last."""
-        if self._blank:
+        if self.blank:
             text = text.lstrip()
         visible = text.rstrip()
         if visible:
-            self._space.append(visible)
-            visible, self._space = "".join(self._space), [text[len(visible) :]]
-            self._add(ReasoningDelta, visible)
+            self.last = text
+            if self._space:
+                visible = "".join([*self._space, visible])
+                self._space = []
+            if len(text) > len(visible):
+                self._space.append(text[len(text.rstrip()) :])
+            if self.blank or self._kind is not REASONING:
+                visible = self._begin(REASONING, visible)
+            self._parts.append(visible)
         elif text:
             self._space.append(text)
 
     def next_message(self) -> None:
         """What comes is a message of its own: a blank line parts it from one of the same kind before it."""
-        self._blank = True
+        self.blank = True
         self._space = []
 
     def open(self, name: str) -> None:
         """A call begins."""
-        self._flush()
-        self._delta = None
-        self._segments.append(CallOpened(name))
+        self._turn(ARGUMENTS)
+        self._segments.append((CALL, name))
         self.call_open = True
 
     def arguments(self, json: str) -> None:
         """More arguments of the open call."""
         if json:
-            self._add(ArgumentsDelta, json)
+            self._parts.append(json)
 
     def close(self, complete: bool) -> None:
         """The open call ends."""
-        self._flush()
-        self._delta = None
-        self._segments.append(CallClosed(complete))
+        self._turn(None)
+        self._segments.append((CALL_DONE if complete else CALL_BROKEN, ""))
         self.call_open = False
         self.next_message()
 
-    def extend(self, segments: list[Segment]) -> None:
-        """Segments of another parser, as they are."""
-        self._flush()
-        self._segments += segments
-
-    def _add(self, delta: _Delta, text: str) -> None:
-        if delta is not self._delta:
-            self._flush()
-            self._delta = delta
-        elif self._blank:
+    def _begin(self, kind: Kind, text: str) -> str:
+        """The first text of another kind or message, as it is to stand."""
+        if self.blank:
+            text = text.lstrip()
+        if not text:
+            return ""
+        if self._kind is kind and self.blank:
             text = _BETWEEN_MESSAGES + text
-        self._blank = False
-        self._parts.append(text)
+        self._turn(kind)
+        self.blank = False
+        return text
 
-    def _flush(self) -> None:
-        if self._parts and self._delta:
-            self._segments.append(self._delta("".join(self._parts)))
-        self._parts = []
+    def _turn(self, kind: Kind | None) -> None:
+        if self._parts and self._kind and kind is not self._kind:
+            self._segments.append((self._kind, "".join(self._parts)))
+            self._parts = []
+        self._kind = kind

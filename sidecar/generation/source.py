@@ -8,8 +8,11 @@ the text goes on with, never what has come already, so the pieces make no differ
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Generator
 from typing import TypeVar
+
+from sidecar.generation.markers import Markers
 
 T = TypeVar("T")
 
@@ -20,44 +23,36 @@ Emit = Callable[[str], object]
 """Where read text goes."""
 
 _SPACE = re.compile(r"\s*")
-
-
-class Markers:
-    """Strings to look for. None may be the beginning of another, so that the first one found is the one."""
-
-    def __init__(self, *markers: str) -> None:
-        whole = "|".join(map(re.escape, markers))
-        begun = "|".join(map(_begun, markers))
-        first = "".join({re.escape(marker[0]) for marker in markers})
-        # The first characters alone are looked for at the speed of the regex engine's character sets.
-        self.pattern = re.compile(rf"(?=[{first}])(?:(?P<whole>{whole})|(?:{begun})\Z)")
-
-
-def _begun(marker: str) -> str:
-    """A pattern for all beginnings of ``marker``."""
-    pattern = ""
-    for character in reversed(marker[1:]):
-        pattern = f"(?:{re.escape(character)}{pattern})?"
-    return re.escape(marker[0]) + pattern
+_NONE = Markers()
 
 
 class Source:
-    """The text of one generation: pieces come in, a parser takes characters off the front."""
+    """The text of one generation: pieces come in, a parser takes characters off the front.
+
+    While ``awaited`` is set, the reading waits for what it searches, and a piece in which it finds nothing may be given
+    to ``emit`` directly. ``cut`` tells that the token limit ended the text.
+    """
 
     def __init__(self) -> None:
+        self.awaited: Callable[[str], re.Match[str] | None] | None = None
+        self.emit: Emit = str
         self.ended = False
+        self.cut = False
         self._text = ""
         self._at = 0
         self._held: list[str] | None = None
 
     def feed(self, text: str) -> None:
         """Add a piece at the back."""
+        self.awaited = None
         self._text = self._text[self._at :] + text
         self._at = 0
 
-    def end(self) -> None:
+    def end(self, cut: bool = False) -> None:
         """No more pieces will come."""
+        self.awaited = None
         self.ended = True
+        self.cut = cut
 
     def take(self, length: int) -> str:
         """Take the next ``length`` characters off the front."""
@@ -68,8 +63,9 @@ class Source:
         return self._take_to(len(self._text))
 
     def hold(self) -> None:
-        """From here on, keep what is taken: it may turn out to be text."""
-        self._held = []
+        """From here on, or on from where this was called before, keep what is taken: it may turn out to be text."""
+        if self._held is None:
+            self._held = []
 
     def release(self) -> str:
         """What was taken since :meth:`hold`; nothing is kept any longer."""
@@ -92,21 +88,48 @@ class Source:
                 return
             yield
 
+    def word(self, pattern: re.Pattern[str], most: int) -> Steps[str]:
+        """Take characters while they match ``pattern``, as :meth:`run`, but no more than ``most``, and tell them."""
+        parts: list[str] = []
+        while True:
+            match = pattern.match(self._text, self._at, self._at + most)
+            if match and match.end() > self._at:
+                parts.append(self._take_to(match.end()))
+                most -= len(parts[-1])
+            if self._at < len(self._text) or self.ended or not most:
+                return "".join(parts)
+            yield
+
+    def next_word(self, pattern: re.Pattern[str], most: int) -> Steps[str]:
+        """The next characters that match ``pattern``, at most ``most``, left where they are."""
+        while True:
+            match = pattern.match(self._text, self._at, self._at + most)
+            word = match[0] if match else ""
+            if self._at + len(word) < len(self._text) or self.ended or len(word) == most:
+                return word
+            yield
+
     def space(self) -> Steps[None]:
         """Take white space."""
         yield from self.run(_SPACE, str)
 
-    def literal(self, *options: str) -> Steps[str]:
-        """Take whichever of the options the text goes on with, and tell it; empty, nothing taken, where with none."""
-        longest = max(map(len, options))
+    def ahead(self, *options: str) -> Steps[str]:
+        """Tell which of the options the text goes on with; empty where with none. Nothing is taken."""
+        longest = max(map(len, options), default=0)
         while True:
             text = self._text[self._at : self._at + longest]
             for option in options:
                 if text.startswith(option):
-                    return self.take(len(option))
+                    return option
             if self.ended or not any(option.startswith(text) for option in options):
                 return ""
             yield
+
+    def literal(self, *options: str) -> Steps[str]:
+        """Take whichever of the options the text goes on with, and tell it; empty, nothing taken, where with none."""
+        option = yield from self.ahead(*options)
+        self.take(len(option))
+        return option
 
     def token(self, whole: re.Pattern[str], begun: re.Pattern[str]) -> Steps[str]:
         """Take what ``whole`` matches, waiting while ``begun`` matches all that has come; empty where neither does."""
@@ -118,29 +141,32 @@ class Source:
                 return ""
             yield
 
-    def until(self, markers: Markers, emit: Emit) -> Steps[str]:
-        """Pass on text up to the first marker, and tell it; it is left where it is. Empty at the end of all text."""
+    def until(self, markers: Markers, emit: Emit, most: int = sys.maxsize) -> Steps[str]:
+        """Pass on text up to the first marker, and tell it; it is left where it is.
+
+        Empty at the end of all text, or after ``most`` characters without a marker.
+        """
         while True:
-            match = markers.pattern.search(self._text, self._at)
+            match = markers.search(self._text, self._at)
             before = match.start() if match else len(self._text)
             if self.ended and not (match and match["whole"]):
                 before = len(self._text)
+            within = before - self._at <= most
+            before = before if within else self._at + most
             if before > self._at:
+                most -= before - self._at
                 emit(self._take_to(before))
-            if match and match["whole"]:
-                return match["whole"]
-            if self.ended:
+            if within and match and match["whole"]:
+                return str(match["whole"])
+            if self.ended or not within:
                 return ""
+            if self._held is None and self._at == len(self._text):
+                self.awaited, self.emit = markers.search, emit
             yield
 
     def rest(self, emit: Emit) -> Steps[None]:
         """Pass on all text that still comes."""
-        while True:
-            if self._at < len(self._text):
-                emit(self.take_rest())
-            if self.ended:
-                return
-            yield
+        yield from self.until(_NONE, emit)
 
     def _take_to(self, end: int) -> str:
         text = self._text[self._at : end]

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from sidecar.generation.coroutine import CoroutineParser, PlainText
 from sidecar.generation.formats import FORMATS, Format, detect_format
 from sidecar.generation.formats.forced import ForcedParser
 from sidecar.generation.reasoning import REASONING, ReasoningFormat, ReasoningParser, detect_reasoning
-from sidecar.generation.segments import Parser, PlainText
+from sidecar.generation.segments import Parser
 
 T = TypeVar("T")
 
@@ -32,7 +33,7 @@ class Style:
 
     def parser(self, functions: Mapping[str, Mapping[str, Any]], prompt_text: str) -> Parser:
         """A parser for an answer to ``prompt_text``, in which any of ``functions`` may be called."""
-        answer: Parser = PlainText()
+        answer: CoroutineParser = PlainText()
         if self.calls and (functions or self.calls.frames_all):
             answer = self.calls.make_parser(functions)
         if self.reasoning is None:

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sidecar.generation.calls import Functions
+from sidecar.generation.coroutine import CoroutineParser
 from sidecar.generation.formats import deepseek, harmony, hermes, llama_json, mistral, pythonic, qwen_xml
-from sidecar.generation.segments import Parser
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Format:
     ``frames_all`` formats put reasoning and text between markers too, so that every answer must be read with them.
     """
 
-    make_parser: Callable[[Functions], Parser]
+    make_parser: Callable[[Functions], CoroutineParser]
     markers: tuple[str, ...]
     detect: Callable[[str], bool]
     frames_all: bool = False

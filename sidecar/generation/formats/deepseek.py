@@ -13,48 +13,35 @@ Source: the chat templates of DeepSeek V3, R1-0528 and V3.1.
 from __future__ import annotations
 
 from sidecar.generation.calls import CallParser
-from sidecar.generation.source import Markers, Steps
+from sidecar.generation.source import Steps
 
 _CALLS_BEGIN, _CALLS_END = "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"
 _CALL_BEGIN, _CALL_END = "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>"
 _SEPARATOR = "<｜tool▁sep｜>"
 MARKERS = (_CALLS_BEGIN, _CALLS_END, _CALL_BEGIN, _CALL_END, _SEPARATOR)
-_BEGIN = Markers(_CALLS_BEGIN, _CALL_BEGIN)
 
 
 class DeepSeekParser(CallParser):
-    """Reads text with such calls."""
+    """Reads text with such calls, in either spelling or a mixture."""
+
+    begins = (_CALLS_BEGIN, _CALL_BEGIN)
+    ends = (_CALL_END, _CALLS_END)
+    control = MARKERS
 
     def read(self) -> Steps[None]:
         """Text and calls in turn."""
-        while marker := (yield from self.source.until(_BEGIN, self.sink.text)):
-            self.hold(marker)
-            if marker == _CALLS_BEGIN:
-                yield from self.source.space()
-                yield from self.source.literal(_CALL_BEGIN)
-            if (yield from self._call()):
-                yield from self._call_end()
-
-    def _call(self) -> Steps[bool]:
-        yield from self.source.space()
-        name = yield from self.word()
-        if not (yield from self.source.literal(_SEPARATOR)):
-            self.give_up()
-            return False
-        if name == "function" and (yield from self.source.peek()) != "{":
+        while (yield from self.text()):
+            yield from self.source.space()
+            yield from self.source.literal(_CALL_BEGIN)
             yield from self.source.space()
             name = yield from self.word()
             yield from self.source.space()
-            yield from self.source.literal("```json")
-        yield from self.source.space()
-        return (yield from self.arguments(name))
-
-    def _call_end(self) -> Steps[None]:
-        fence = yield from self.closing("```", _CALL_END)
-        if fence == "```":
-            fence = yield from self.closing(_CALL_END)
-        if fence:
-            yield from self.closing(_CALLS_END)
+            if (yield from self.source.literal(_SEPARATOR)) and name == "function":
+                yield from self.source.space()
+                # In V3 this is the call's type; in V3.1 it may be the name of a function.
+                name = (yield from self.word()) or name
+            if (yield from self.arguments(name)):
+                yield from self.closing()
 
 
 def detect(template: str) -> bool:

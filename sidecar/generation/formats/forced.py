@@ -17,9 +17,5 @@ class ForcedParser(CallParser):
         """The calls, then whatever follows."""
         yield from self.source.space()
         self.hold()
-        if (yield from self.source.literal("[")):
-            yield from self.source.space()
-            yield from self.calls(bare=True)
-        else:
-            yield from self.call(bare=True)
-        yield from self.source.rest(self.sink.text)
+        yield from self.calls(bare=True)
+        yield from self.text()

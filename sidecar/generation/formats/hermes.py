@@ -10,22 +10,21 @@ Source: the chat templates of Hermes 2 Pro, Qwen2.5 and Qwen3.
 from __future__ import annotations
 
 from sidecar.generation.calls import CallParser
-from sidecar.generation.source import Markers, Steps
+from sidecar.generation.source import Steps
 
 MARKERS = ("<tool_call>", "</tool_call>")
-_BEGIN = Markers("<tool_call>")
 
 
 class HermesParser(CallParser):
     """Reads text with such calls."""
 
+    begins = ("<tool_call>",)
+    ends = ("</tool_call>",)
+
     def read(self) -> Steps[None]:
         """Text and calls in turn."""
-        while marker := (yield from self.source.until(_BEGIN, self.sink.text)):
-            self.hold(marker)
-            yield from self.source.space()
-            if (yield from self.call()):
-                yield from self.closing("</tool_call>")
+        while (yield from self.text()):
+            yield from self.calls()
 
 
 def detect(template: str) -> bool:

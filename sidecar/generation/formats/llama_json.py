@@ -9,30 +9,24 @@ Source: the chat templates and model cards of Llama 3.1 to 3.3.
 from __future__ import annotations
 
 from sidecar.generation.calls import CallParser
-from sidecar.generation.source import Markers, Steps
+from sidecar.generation.source import Steps
 
 MARKERS = ("<|python_tag|>",)
-_BEGIN = Markers(*MARKERS)
 
 
 class LlamaJsonParser(CallParser):
     """Reads text with such calls."""
 
+    begins = MARKERS
+    control = MARKERS
+
     def read(self) -> Steps[None]:
         """Calls at the beginning, then text and marked calls in turn."""
         yield from self.source.space()
         self.hold()
-        yield from self._calls()
-        while marker := (yield from self.source.until(_BEGIN, self.sink.text)):
-            self.hold(marker)
-            yield from self._calls()
-
-    def _calls(self) -> Steps[None]:
-        yield from self.source.space()
-        while (yield from self.call(bare=True)):
-            yield from self.separator(";")
-            yield from self.source.literal(*MARKERS)
-            yield from self.source.space()
+        yield from self.calls(bare=True)
+        while (yield from self.text()):
+            yield from self.calls(bare=True)
 
 
 def detect(template: str) -> bool:

@@ -9,33 +9,36 @@ Source: the tokenizers v3, v11 and v13 of mistral-common.
 from __future__ import annotations
 
 from sidecar.generation.calls import CallParser
-from sidecar.generation.source import Markers, Steps
+from sidecar.generation.source import Steps
 
 MARKERS = ("[TOOL_CALLS]", "[CALL_ID]", "[ARGS]")
-_BEGIN = Markers("[TOOL_CALLS]")
 
 
 class MistralParser(CallParser):
     """Reads text with such calls."""
 
+    begins = ("[TOOL_CALLS]",)
+    control = MARKERS
+
     def read(self) -> Steps[None]:
         """Text and calls in turn."""
-        while marker := (yield from self.source.until(_BEGIN, self.sink.text)):
-            self.hold(marker)
+        while (yield from self.text()):
             yield from self.source.space()
-            if (yield from self.source.literal("[")):
-                yield from self.source.space()
+            if (yield from self.source.ahead("[ARGS]", "[CALL_ID]")) or (yield from self.source.peek()) in "[{`":
                 yield from self.calls()
             else:
                 yield from self._named_call()
 
     def _named_call(self) -> Steps[None]:
         name = yield from self.word()
-        if (yield from self.source.literal("[CALL_ID]", "[ARGS]")) == "[CALL_ID]":
-            yield from self.word()
-            yield from self.source.literal("[ARGS]")
         yield from self.source.space()
-        yield from self.arguments(name)
+        if (yield from self.source.literal("[CALL_ID]")):
+            yield from self.source.space()
+            yield from self.word()
+            yield from self.source.space()
+        yield from self.source.literal("[ARGS]")
+        if (yield from self.arguments(name)):
+            yield from self.closing()
 
 
 def detect(template: str) -> bool:

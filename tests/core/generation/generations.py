@@ -33,12 +33,18 @@ HERMES: Generations = {
         [call("get_weather", '{"city": "Paris"}')],
     ),
     "arguments are no object": (
-        '<tool_call>{"name": "now", "arguments": [1]}</tool_call>',
-        [text('<tool_call>{"name": "now", "arguments": [1]}</tool_call>')],
+        '<tool_call>{"name": "get_weather", "arguments": [1]}</tool_call>',
+        [text('<tool_call>{"name": "get_weather", "arguments": [1]}</tool_call>')],
     ),
     "arguments as a string of no object": (
-        '<tool_call>{"name": "now", "arguments": "[1]"}</tool_call>',
-        [text('<tool_call>{"name": "now", "arguments": "[1]"}</tool_call>')],
+        '<tool_call>{"name": "get_weather", "arguments": "[1]"}</tool_call>',
+        [text('<tool_call>{"name": "get_weather", "arguments": "[1]"}</tool_call>')],
+    ),
+    "any arguments of a function without parameters": (
+        '<tool_call>{"name": "now", "arguments": [1]}</tool_call>'
+        '<tool_call>{"name": "now", "arguments": none}</tool_call>'
+        '<tool_call>{"arguments": {"a": 1}, "name": "now"}</tool_call>',
+        [call("now", "{}"), call("now", "{}"), call("now", "{}")],
     ),
     "members that say nothing": (
         '<tool_call>{"type": "function", "id": [1], "name": "now", "arguments": {}, "why": {"a": null}}</tool_call>',
@@ -64,9 +70,13 @@ HERMES: Generations = {
     ),
     "a marker in text": ("Write <tool_call> first.", [text("Write <tool_call> first.")]),
     "a marker before a marker": (f"<tool_<tool_call>{NOW}", [text("<tool_"), call("now", "{}")]),
-    "broken after it opened": (
+    "broken before it opened": (
         '<tool_call>{"name": "get_weather", "arguments": {"city": oops}}</tool_call>',
-        [cut("get_weather", '{"city": '), text("oops}}</tool_call>")],
+        [text('<tool_call>{"name": "get_weather", "arguments": {"city": oops}}</tool_call>')],
+    ),
+    "broken after it opened": (
+        '<tool_call>{"name": "get_weather", "arguments": {"city": "a", "at": {"x": [1, {"y": oops}}}}</tool_call>ok',
+        [call("get_weather", '{"city": "a", "at": {"x": [1]}}'), text("oops}}}}ok")],
     ),
     "cut in a string": (
         '<tool_call>{"name": "get_weather", "arguments": {"city": "Par',
@@ -74,14 +84,14 @@ HERMES: Generations = {
     ),
     "cut in a constant": (
         '<tool_call>{"name": "get_weather", "arguments": {"metric": tr',
-        [cut("get_weather", '{"metric": tr')],
+        [cut("get_weather", '{"metric": ')],
     ),
     "cut in an escape": (
         r'<tool_call>{"name": "get_weather", "arguments": {"city": "\u00e',
-        [cut("get_weather", r'{"city": "\u00e')],
+        [cut("get_weather", '{"city": "')],
     ),
     "cut in the closing tag": (f"<tool_call>{NOW}</tool_ca", [call("now", "{}")]),
-    "cut before it opened": ('<tool_call>{"name": "get_w', [text('<tool_call>{"name": "get_w')]),
+    "cut before it opened": ('<tool_call>{"name": "get_w', []),
 }
 
 QWEN_XML: Generations = {
@@ -113,9 +123,9 @@ QWEN_XML: Generations = {
         [call("get_weather", '{"city": "Paris", "days": 2}')],
     ),
     "tags inside a value": (
-        "<tool_call><function=get_weather><parameter=city>\n<a></function></tool_call>\n</parameter></function>"
+        "<tool_call><function=get_weather><parameter=city>\n<a></b><tool_call><function=x>\n</parameter></function>"
         "</tool_call>",
-        [call("get_weather", '{"city": "<a></function></tool_call>"}')],
+        [call("get_weather", '{"city": "<a></b><tool_call><function=x>"}')],
     ),
     "only the template's line breaks go": (
         "<tool_call><function=get_weather><parameter=city>\n\n a \n\n</parameter></function></tool_call>",
@@ -130,13 +140,21 @@ QWEN_XML: Generations = {
         [text("<tool_call>\n<function=rm>\n</function>\n</tool_call>")],
     ),
     "a marker in text": ("Write <tool_call> or <function=x.", [text("Write <tool_call> or <function=x.")]),
-    "broken after it opened": (
+    "anything for a function without parameters": (
         "<tool_call><function=now>nothing</function></tool_call>",
-        [cut("now", ""), text("nothing</function></tool_call>")],
+        [call("now", "{}")],
+    ),
+    "broken before it opened": (
+        "<tool_call><function=get_weather>nothing</function></tool_call>",
+        [text("<tool_call><function=get_weather>nothing</function></tool_call>")],
+    ),
+    "broken after it opened": (
+        "<tool_call><function=get_weather><parameter=city>a</parameter>and</function></tool_call>",
+        [call("get_weather", '{"city": "a"}'), text("and")],
     ),
     "broken in a parameter's tag": (
-        "<tool_call><function=now><parameter=a\n>1",
-        [cut("now", ""), text("<parameter=a\n>1")],
+        "<tool_call><function=get_weather><parameter=a\n>1",
+        [text("<tool_call><function=get_weather><parameter=a\n>1")],
     ),
     "cut in a string": (
         "<tool_call><function=get_weather><parameter=city>\nPar",
@@ -144,9 +162,9 @@ QWEN_XML: Generations = {
     ),
     "cut in a number": (
         "<tool_call><function=get_weather><parameter=days>\n1",
-        [cut("get_weather", '{"days": 1')],
+        [cut("get_weather", '{"days": ')],
     ),
-    "cut in a tag": ("<tool_call><function=now>\n</func", [cut("now", "")]),
+    "cut in a tag": ("<tool_call><function=now>\n</func", [cut("now", "{")]),
 }
 
 LLAMA = '{"name": "get_weather", "parameters": {"city": "Paris"}}'
@@ -171,9 +189,9 @@ LLAMA_JSON: Generations = {
     "an unknown function": (UNKNOWN, [text(UNKNOWN)]),
     "a built-in tool": (
         '<|python_tag|>brave_search.call(query="x")',
-        [text('<|python_tag|>brave_search.call(query="x")')],
+        [text('brave_search.call(query="x")')],
     ),
-    "cut in the arguments": ('{"name": "now", "parameters": {"a', [cut("now", '{"a')]),
+    "cut in the arguments": ('{"name": "get_weather", "parameters": {"a', [cut("get_weather", "{")]),
     "cut before it opened": ('{"name": "no', [text('{"name": "no')]),
 }
 
@@ -197,8 +215,13 @@ PYTHONIC: Generations = {
     ),
     "a comma after the last argument": ("[get_weather(days=1,)]", [call("get_weather", '{"days": 1}')]),
     "an unknown function": ("[rm(path='/')]", [text("[rm(path='/')]")]),
-    "an argument without a name": ("[now(1)]", [cut("now", ""), text("1)]")]),
-    "broken after it opened": ("[now(a=b)]", [cut("now", '{"a": '), text("b)]")]),
+    "an argument without a name": ("[get_weather(1)]", [text("[get_weather(1)]")]),
+    "any argument of a function without parameters": ("[now(1, a=b)]", [call("now", "{}")]),
+    "broken before it opened": ("[get_weather(city=b)]", [text("[get_weather(city=b)]")]),
+    "broken after it opened": (
+        "[get_weather(days=1, city=b)]",
+        [call("get_weather", '{"days": 1}'), text("b)]")],
+    ),
     "cut in a string": ('[get_weather(city="Par', [cut("get_weather", '{"city": "Par')]),
     "cut in a constant": ("[get_weather(metric=Tr", [cut("get_weather", '{"metric": ')]),
     "cut between calls": ("[now(), ", [call("now", "{}")]),
@@ -215,13 +238,13 @@ MISTRAL: Generations = {
     ),
     "with an id": ("[TOOL_CALLS]now[CALL_ID]a1B2c3D4e[ARGS]{}", [call("now", "{}")]),
     "without the marker of the arguments": ("[TOOL_CALLS]now{}", [call("now", "{}")]),
-    "an empty list": ("[TOOL_CALLS][]", [text("[TOOL_CALLS][]")]),
-    "an unknown function": ("[TOOL_CALLS]rm[ARGS]{}", [text("[TOOL_CALLS]rm[ARGS]{}")]),
-    "an unknown function in a list": (f"[TOOL_CALLS][{UNKNOWN}]", [text(f"[TOOL_CALLS][{UNKNOWN}]")]),
+    "an empty list": ("[TOOL_CALLS][]", [text("[]")]),
+    "an unknown function": ("[TOOL_CALLS]rm[ARGS]{}", [text("rm{}")]),
+    "an unknown function in a list": (f"[TOOL_CALLS][{UNKNOWN}]", [text(f"[{UNKNOWN}]")]),
     "broken between calls": (f"[TOOL_CALLS][{NOW}, oops]", [call("now", "{}"), text(", oops]")]),
-    "broken after it opened": ('[TOOL_CALLS]now[ARGS]{"a" 1}', [cut("now", '{"a" '), text("1}")]),
+    "broken before it opened": ('[TOOL_CALLS]get_weather[ARGS]{"a" 1}', [text('get_weather{"a" 1}')]),
     "cut between calls": (f"[TOOL_CALLS][{NOW}, ", [call("now", "{}")]),
-    "cut in the arguments": ("[TOOL_CALLS]now[ARGS]{", [cut("now", "{")]),
+    "cut in the arguments": ("[TOOL_CALLS]get_weather[ARGS]{", [cut("get_weather", "{")]),
 }
 
 _BEGIN, _SEP, _END = "<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>"
@@ -240,13 +263,13 @@ DEEPSEEK: Generations = {
     ),
     "an unknown function": (
         f"{_CALLS}{_BEGIN}rm{_SEP}{{}}{_END}{_CALLS_END}",
-        [text(f"{_CALLS}{_BEGIN}rm{_SEP}{{}}{_END}{_CALLS_END}")],
+        [text("rm{}")],
     ),
-    "broken before it opened": (f"{_CALLS} no", [text(f"{_CALLS} no")]),
-    "broken after it opened": (f"{_CALLS}{_BEGIN}now{_SEP}{{1}}", [cut("now", "{"), text("1}")]),
+    "broken before it opened": (f"{_CALLS} no", [text("no")]),
+    "broken in the arguments": (f"{_CALLS}{_BEGIN}get_weather{_SEP}{{1}}", [text("get_weather{1}")]),
     "cut in the arguments": (
-        f"{_CALLS}{_BEGIN}function{_SEP}now\n```json\n" + '{"a": "b',
-        [cut("now", '{"a": "b')],
+        f"{_CALLS}{_BEGIN}function{_SEP}get_weather\n```json\n" + '{"a": "b',
+        [cut("get_weather", '{"a": "b')],
     ),
     "cut in the end": (f"{_CALLS}{_FENCED}"[:-5], [call("get_weather", PARIS)]),
 }
@@ -289,13 +312,13 @@ HARMONY: Generations = {
     ),
     "an unknown function": (
         "<|channel|>commentary to=functions.rm<|message|>{}<|call|>",
-        [text("<|channel|>commentary to=functions.rm<|message|>{}")],
+        [text("{}")],
     ),
-    "broken after it opened": (
-        "<|channel|>commentary to=functions.now<|message|>{x}<|call|>",
-        [cut("now", "{"), text("x}")],
+    "broken before it opened": (
+        "<|channel|>commentary to=functions.get_weather<|message|>{x}<|call|>",
+        [text("{x}")],
     ),
-    "a header that is none": ("<|channel|>a\nb", [text("<|channel|>a\nb")]),
+    "a header that is none": ("<|channel|>a\nb", [text("a\nb")]),
     "cut in a header": ("<|channel|>fin", []),
     "cut in the reasoning": ("<|channel|>analysis<|message|>Hm, ", [reasoning("Hm,")]),
     "cut in the arguments": (_TO_WEATHER[:-2], [cut("get_weather", '{"days": ')]),
@@ -308,7 +331,7 @@ FORCED: Generations = {
     "what follows": (f"{NOW} Done.", [call("now", "{}"), text("Done.")]),
     "not a call": ('{"answer": 1}', [text('{"answer": 1}')]),
     "cut in a list": (f"[{NOW}, ", [call("now", "{}")]),
-    "cut in the arguments": (WEATHER[:-8], [cut("get_weather", '{"city": "Paris", "da')]),
+    "cut in the arguments": (WEATHER[:-8], [cut("get_weather", '{"city": "Paris", ')]),
 }
 
 GENERATIONS: dict[str, Generations] = {

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from sidecar.generation.segments import (
-    ArgumentsDelta,
-    CallClosed,
-    CallOpened,
+    ARGUMENTS,
+    CALL,
+    CALL_BROKEN,
+    CALL_DONE,
+    REASONING,
+    TEXT,
     Parser,
-    ReasoningDelta,
     Segment,
-    TextDelta,
 )
 
 FUNCTIONS: dict[str, dict[str, Any]] = {
@@ -26,9 +28,11 @@ FUNCTIONS: dict[str, dict[str, Any]] = {
             "metric": {"type": "boolean"},
             "note": {"anyOf": [{"type": "string"}, {"type": "null"}]},
             "at": {"$ref": "#/$defs/point"},
+            "tags": {"type": "array"},
         },
         "$defs": {"point": {"type": "object", "properties": {"x": {"type": "number"}}}},
     },
+    "shell": {"type": "object"},
     "now": {},
 }
 """The functions of a request."""
@@ -37,11 +41,12 @@ Found = tuple[str, Any]
 """A kind and its text; for a call the name, the arguments, and whether it is complete."""
 
 
-def run(parser: Parser, pieces: Iterable[str]) -> list[Segment]:
-    """All segments of a generation in these pieces, deltas of one kind in a row joined."""
-    segments = [segment for piece in pieces for segment in parser.feed(piece)] + parser.end()
-    assert all(segment[0] != "" for segment in segments), "no delta is empty"
+def run(parser: Parser, pieces: Iterable[str], *, cut: bool = False) -> list[Segment]:
+    """All segments of a generation in these pieces, those of one kind in a row joined."""
+    segments = [*(segment for piece in pieces for segment in parser.feed(piece)), *parser.end(cut=cut)]
+    assert all(text or kind in (CALL_DONE, CALL_BROKEN) for kind, text in segments), "no segment is empty"
     merged: list[Segment] = []
+<<<<<<< HEAD
     for kind, group in groupby(segments, type):
         row = list(group)
         merged += [kind("".join(map(text_of, row)))] if kind in DELTAS else row
@@ -57,29 +62,41 @@ def text_of(segment: Segment) -> str:
     return segment[0]
 
 
+=======
+    for kind, group in groupby(segments, itemgetter(0)):
+        texts = [text for _, text in group]
+        merged += [(kind, "".join(texts))] if kind in (REASONING, TEXT, ARGUMENTS) else [(kind, text) for text in texts]
+    return merged
+
+
+>>>>>>> d7a8d3a (Part 1 done: generated text is read past its coroutines while it is plain, calls open when they are certain and end as valid JSON, by one policy for all formats)
 def found(segments: list[Segment]) -> list[Found]:
     """The segments in short, calls as one, with the rules that hold for calls checked."""
     short: list[Found] = []
     call: list[str] | None = None
-    for segment in segments:
-        match segment:
-            case CallOpened(name):
-                assert call is None, "calls come one after another"
-                call = [name, ""]
-            case ArgumentsDelta(text):
-                assert call is not None
-                call[1] += text
-            case CallClosed(complete):
-                assert call is not None
-                if complete:
-                    assert isinstance(json.loads(call[1]), dict)
-                short.append(("call" if complete else "cut", tuple(call)))
-                call = None
-            case ReasoningDelta(text) | TextDelta(text):
-                assert call is None
-                short.append(("reasoning" if isinstance(segment, ReasoningDelta) else "text", text))
+    for kind, text in segments:
+        if kind == CALL:
+            assert call is None, "calls come one after another"
+            call = [text, ""]
+        elif kind == ARGUMENTS:
+            assert call is not None
+            call[1] += text
+        elif kind in (CALL_DONE, CALL_BROKEN):
+            assert call is not None
+            if kind == CALL_DONE:
+                assert isinstance(json.loads(call[1], parse_constant=refuse), dict)
+            short.append(("call" if kind == CALL_DONE else "cut", tuple(call)))
+            call = None
+        else:
+            assert call is None
+            short.append((kind, text))
     assert call is None, "every call is closed"
     return short
+
+
+def refuse(constant: str) -> None:
+    """For what Python reads as JSON and is none."""
+    raise ValueError(f"{constant} is not JSON")
 
 
 def call(name: str, arguments: str) -> Found:
@@ -88,7 +105,7 @@ def call(name: str, arguments: str) -> Found:
 
 
 def cut(name: str, arguments: str) -> Found:
-    """A call that the generation's end or broken markup left incomplete."""
+    """A call that the token limit cut."""
     return "cut", (name, arguments)
 
 

@@ -44,6 +44,38 @@ def test_types_of_a_parameter(schema: Any, types: set[str]) -> None:
     assert types_of({"properties": {"p": schema}, "$defs": definitions}, "p") == types
 
 
+STRING: dict[str, Any] = {"type": "string"}
+MEMBER = {"properties": {"p": STRING}}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#/$defs/arguments"},
+        {"$ref": "#/$defs/list/1"},
+        {"allOf": [{"properties": {"q": {"type": "number"}}}, {"$ref": "#/$defs/arguments"}]},
+        {"anyOf": [{"properties": {"q": {"type": "number"}}}, MEMBER]},
+        {"oneOf": [MEMBER, {"properties": {"p": {"enum": ["a", "b"]}}}]},
+        {"additionalProperties": STRING},
+        {"properties": {"q": {}}, "additionalProperties": {"allOf": [{"$ref": "#/$defs/text"}, {"minLength": 1}]}},
+        {
+            "patternProperties": {"^q": {"type": "number"}, "^[a-z]{1,3}$": STRING},
+            "additionalProperties": {"type": "null"},
+        },
+        {"properties": {"p": {"anyOf": [{"$ref": "#/$defs/text"}, {"const": "x"}]}}},
+        {"properties": {"p": {"type": ["string", "number"], "enum": ["1", "2"]}}},
+    ],
+)
+def test_the_schema_that_applies_decides(schema: dict[str, Any]) -> None:
+    definitions = {"text": STRING, "arguments": MEMBER, "list": [{}, MEMBER]}
+    assert types_of({**schema, "$defs": definitions}, "p") == {"string"}
+
+
+@pytest.mark.parametrize("pattern", ["^(a+)+$", "(", "^a*b*c*p", "p|q", "p" * 100])
+def test_a_pattern_that_may_be_dear_says_nothing(pattern: str) -> None:
+    assert types_of({"patternProperties": {pattern: STRING}, "additionalProperties": {"type": "null"}}, "p") == ALL
+
+
 @pytest.mark.parametrize("schema", [{}, {"properties": None}, {"properties": {"other": {"type": "string"}}}])
 def test_an_undeclared_parameter_may_be_anything(schema: dict[str, Any]) -> None:
     assert types_of(schema, "p") == ALL
@@ -67,7 +99,14 @@ def test_a_schema_that_refers_to_itself_many_times_is_read_once() -> None:
         ("None", {"string", "null"}, "null"),
         ("None", {"string"}, '"None"'),
         ('{"a": [1]}', {"object"}, '{"a": [1]}'),
-        ("{'a': 1}", {"object"}, "\"{'a': 1}\""),
+        ("{'a': True, 'b': None}", {"object"}, '{"a": true, "b": null}'),
+        ("['x','y',]", {"array", "null"}, '["x","y"]'),
+        ("{'a': 1}", ALL, "\"{'a': 1}\""),
+        ('"42"', {"number"}, "42"),
+        ("'42'", {"number"}, "42"),
+        ('"True"', {"boolean"}, "true"),
+        ("1_000", {"number"}, "1000"),
+        ("90210", {"string", "null"}, '"90210"'),
         ('"quoted"', {"string"}, '"\\"quoted\\""'),
         ('"quoted"', ALL, '"quoted"'),
         ("NaN", {"number"}, '"NaN"'),

@@ -10,32 +10,39 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sidecar.generation.coroutine import CoroutineParser
 from sidecar.generation.formats import FORMATS, detect_format
 from sidecar.generation.formats.forced import ForcedParser
-from sidecar.generation.segments import ArgumentsDelta, CallOpened, Parser, TextDelta
+from sidecar.generation.segments import ARGUMENTS, CALL, REASONING, TEXT
 from sidecar.generation.stops import StopStrings
+<<<<<<< HEAD
 from tests.core.generation.generations import GENERATIONS, NOW, PARIS, WEATHER
 from tests.core.generation.segments_kit import FUNCTIONS, Found, call, found, run, text, text_of
+=======
+from tests.core.generation.generations import GENERATIONS, NOW, WEATHER
+from tests.core.generation.segments_kit import FUNCTIONS, Found, call, found, run, text
+from tests.core.generation.slips import SLIPS
+>>>>>>> d7a8d3a (Part 1 done: generated text is read past its coroutines while it is plain, calls open when they are certain and end as valid JSON, by one policy for all formats)
 from tests.core.splits import split_at
 
-PARSERS: dict[str, Callable[..., Parser]] = {
+PARSERS: dict[str, Callable[..., CoroutineParser]] = {
     **{name: known.make_parser for name, known in FORMATS.items()},
     "forced": ForcedParser,
 }
 each_parser = pytest.mark.parametrize("name", PARSERS)
 each_generation = pytest.mark.parametrize(
-    ("name", "generation", "expected"),
+    ("name", "generation", "cut", "expected"),
     [
-        pytest.param(name, generation, expected, id=f"{name}: {title}")
-        for name, generations in GENERATIONS.items()
+        pytest.param(name, generation, title.startswith("cut"), expected, id=f"{name}: {title}")
+        for name, generations in [*GENERATIONS.items(), *SLIPS.items()]
         for title, (generation, expected) in generations.items()
     ],
 )
 cuts = st.lists(st.integers(0, 300), max_size=12)
 
 
-def read(name: str, *pieces: str) -> list[Found]:
-    return found(run(PARSERS[name](FUNCTIONS), pieces))
+def read(name: str, *pieces: str, cut: bool = False) -> list[Found]:
+    return found(run(PARSERS[name](FUNCTIONS), pieces, cut=cut))
 
 
 def test_every_format_is_scripted() -> None:
@@ -43,33 +50,37 @@ def test_every_format_is_scripted() -> None:
 
 
 @each_generation
-def test_a_generation_in_one_piece(name: str, generation: str, expected: list[Found]) -> None:
-    assert read(name, generation) == expected
+def test_a_generation_in_one_piece(name: str, generation: str, cut: bool, expected: list[Found]) -> None:
+    assert read(name, generation, cut=cut) == expected
 
 
 @each_generation
-def test_a_generation_character_by_character(name: str, generation: str, expected: list[Found]) -> None:
-    assert read(name, *generation) == expected
+def test_a_generation_character_by_character(name: str, generation: str, cut: bool, expected: list[Found]) -> None:
+    assert read(name, *generation, cut=cut) == expected
 
 
 @each_generation
-def test_a_generation_with_empty_pieces_cut_at_each_place(name: str, generation: str, expected: list[Found]) -> None:
+def test_a_generation_with_empty_pieces_cut_at_each_place(
+    name: str, generation: str, cut: bool, expected: list[Found]
+) -> None:
     for at in range(len(generation)):
-        assert read(name, "", generation[:at], "", generation[at:]) == expected
+        assert read(name, "", generation[:at], "", generation[at:], cut=cut) == expected
 
 
 @each_generation
 @settings(max_examples=20)
 @given(positions=cuts)
-def test_a_generation_split_at_random(name: str, generation: str, expected: list[Found], positions: list[int]) -> None:
-    assert read(name, *split_at(generation, positions)) == expected
+def test_a_generation_split_at_random(
+    name: str, generation: str, cut: bool, expected: list[Found], positions: list[int]
+) -> None:
+    assert read(name, *split_at(generation, positions), cut=cut) == expected
 
 
 WORDS = ("alpha", "beta", "gamma")
 FRAGMENTS = [
     *WORDS,
     *sorted({marker for known in FORMATS.values() for marker in known.markers}),
-    *(piece for generations in GENERATIONS.values() for piece, _ in generations.values()),
+    *(piece for table in (GENERATIONS, SLIPS) for generations in table.values() for piece, _ in generations.values()),
     *(
         " ",
         "\n",
@@ -97,16 +108,34 @@ without_markup = [name for name in PARSERS if name != "harmony"]
 
 
 @each_parser
-@given(generation=noise, positions=cuts)
-def test_any_text_is_read_alike_in_any_pieces(name: str, generation: str, positions: list[int]) -> None:
-    assert read(name, *split_at(generation, positions)) == read(name, generation)
+@given(generation=noise, positions=cuts, cut=st.booleans())
+def test_any_text_is_read_alike_in_any_pieces(name: str, generation: str, positions: list[int], cut: bool) -> None:
+    assert read(name, *split_at(generation, positions), cut=cut) == read(name, generation, cut=cut)
+
+
+@each_parser
+@given(generation=noise, cut=st.booleans())
+def test_only_the_token_limit_leaves_a_call_broken(name: str, generation: str, cut: bool) -> None:
+    kinds = [kind for kind, _ in read(name, generation, cut=cut)]
+    assert "cut" not in (kinds[:-1] if cut else kinds)
+
+
+@each_parser
+@given(generation=noise, cut=st.booleans())
+def test_no_special_token_comes_out(name: str, generation: str, cut: bool) -> None:
+    parser = PARSERS[name](FUNCTIONS)
+    shown = [text for kind, text in run(parser, [generation], cut=cut) if kind in (TEXT, REASONING, ARGUMENTS)]
+    assert not [marker for marker in parser.control for text in shown if marker in text]
 
 
 @pytest.mark.parametrize("name", without_markup)
 @given(generation=noise)
 def test_all_is_text_when_no_function_may_be_called(name: str, generation: str) -> None:
-    segments = run(PARSERS[name]({}), [generation])
-    assert segments == ([TextDelta(generation.lstrip())] if generation.strip() else [])
+    parser = PARSERS[name]({})
+    shown = "".join(text for _, text in run(parser, [generation]))
+    for marker in parser.control:
+        generation = generation.replace(marker, "")
+    assert "".join(shown.split()) == "".join(generation.split())
 
 
 @each_parser
@@ -119,7 +148,7 @@ def test_no_word_is_lost_between_markers_and_calls(name: str, words: list[str], 
     between = st.sampled_from((*markers, *calls))
     generation = "".join(word + data.draw(between) for word in words)
     segments = run(PARSERS[name](FUNCTIONS), [generation])
-    kept = "".join(segment[0] for segment in segments if isinstance(segment, TextDelta | ArgumentsDelta))
+    kept = "".join(text for kind, text in segments if kind in (TEXT, ARGUMENTS))
     assert re.findall("|".join(WORDS), kept) == words
 
 
@@ -127,7 +156,11 @@ def test_no_word_is_lost_between_markers_and_calls(name: str, words: list[str], 
 @given(generation=st.text("ab <[{|", max_size=60))
 def test_at_most_a_marker_is_held_back(name: str, generation: str) -> None:
     parser = PARSERS[name](FUNCTIONS)
+<<<<<<< HEAD
     shown = "".join(text_of(segment) for character in "x" + generation for segment in parser.feed(character))
+=======
+    shown = "".join(text for character in "x" + generation for _, text in parser.feed(character))
+>>>>>>> d7a8d3a (Part 1 done: generated text is read past its coroutines while it is plain, calls open when they are certain and end as valid JSON, by one policy for all formats)
     longest = max(map(len, FORMATS[name].markers), default=0) if name in FORMATS else 0
     assert len("x" + generation) - len(shown) <= longest
 
@@ -136,20 +169,20 @@ def test_arguments_come_as_they_are_generated() -> None:
     parser = PARSERS["hermes"](FUNCTIONS)
     generation = f"<tool_call>{WEATHER}"
     arrived = [parser.feed(character) for character in generation]
-    begin = generation.index(PARIS)
-    assert arrived[begin] == [CallOpened("get_weather"), ArgumentsDelta("{")]
-    assert arrived[begin + 1 : begin + 10] == [[ArgumentsDelta(character)] for character in PARIS[1:10]]
+    begin = generation.index("Paris")
+    assert arrived[begin - 1] == [(CALL, "get_weather"), (ARGUMENTS, '{"city": "')]
+    assert arrived[begin : begin + 5] == [[(ARGUMENTS, character)] for character in "Paris"]
 
 
 def test_a_string_parameter_of_the_xml_format_comes_as_it_is_generated() -> None:
     parser = PARSERS["qwen_xml"](FUNCTIONS)
     parser.feed("<tool_call><function=get_weather><parameter=city>\n")
-    assert [parser.feed(character) for character in 'a"'] == [[ArgumentsDelta("a")], [ArgumentsDelta('\\"')]]
+    assert [parser.feed(character) for character in 'a"'] == [[(ARGUMENTS, "a")], [(ARGUMENTS, '\\"')]]
 
 
 def test_parallel_calls_stay_apart() -> None:
     generation = (
-        '<tool_call>{"name":"now","arguments":{"a":1}}</tool_call><tool_call>{"name":"now","arguments":{"b":2}}'
+        '<tool_call>{"name":"shell","arguments":{"a":1}}</tool_call><tool_call>{"name":"shell","arguments":{"b":2}}'
     )
     calls = [json.loads(arguments) for _, (_, arguments) in read("hermes", generation)]
     assert calls == [{"a": 1}, {"b": 2}]
@@ -171,8 +204,8 @@ def test_a_stop_string_after_a_call_is_no_text() -> None:
 def test_deep_nesting_is_read() -> None:
     depth = 100_000
     nested = '{"a": ' + "[" * depth + "]" * depth + "}"
-    segments = run(PARSERS["hermes"](FUNCTIONS), [f'<tool_call>{{"name": "now", "arguments": {nested}}}'])
-    assert segments[1] == ArgumentsDelta(nested)
+    segments = run(PARSERS["hermes"](FUNCTIONS), [f'<tool_call>{{"name": "shell", "arguments": {nested}}}'])
+    assert segments[1] == (ARGUMENTS, nested)
 
 
 TEMPLATES = {

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.generation.formats.pythonic import PythonScanner
-from sidecar.generation.json_scanner import JsonScanner
+from sidecar.generation.json_scanner import JsonScanner, PythonScanner, string_markers
 from sidecar.generation.source import Source
+from tests.core.generation.segments_kit import refuse
 from tests.core.splits import split_at
 
 Scanner = type[JsonScanner]
 
 
-def scan(scanner: Scanner, pieces: list[str]) -> tuple[bool, str, str]:
+def scan(scanner: Scanner, pieces: list[str], *, cut: bool = False) -> tuple[bool, str, str]:
     """Whether the pieces begin with a whole value, what was passed on, and what was left."""
     source = Source()
     passed: list[str] = []
@@ -27,7 +27,7 @@ def scan(scanner: Scanner, pieces: list[str]) -> tuple[bool, str, str]:
         for piece in coming:
             source.feed(piece)
             next(steps)
-        source.end()
+        source.end(cut)
         next(steps)
     except StopIteration as stop:
         return stop.value, "".join(passed), source.take_rest() + "".join(coming)
@@ -51,10 +51,21 @@ def test_a_value_is_passed_on_as_it_is(value: Any, layout: dict[str, Any], posit
 
 
 @given(value=values, positions=cuts)
-def test_the_beginning_of_a_value_is_passed_on_and_not_whole(value: Any, positions: list[int]) -> None:
+def test_the_beginning_of_a_value_is_passed_on_where_it_is_cut(value: Any, positions: list[int]) -> None:
     document = json.dumps([value])
     for end in range(len(document)):
-        assert scan(JsonScanner, split_at(document[:end], positions)) == (False, document[:end], "")
+        whole, passed, _ = scan(JsonScanner, split_at(document[:end], positions), cut=True)
+        assert not whole
+        assert document.startswith(passed)
+
+
+@given(value=values, positions=cuts)
+def test_the_beginning_of_a_value_is_closed_where_the_model_ended_it(value: Any, positions: list[int]) -> None:
+    document = json.dumps([value])
+    for end in range(len(document)):
+        whole, passed, _ = scan(JsonScanner, split_at(document[:end], positions))
+        assert not whole
+        assert passed == "" or isinstance(json.loads(passed), list)
 
 
 @given(value=values, positions=cuts)
@@ -65,41 +76,62 @@ def test_values_of_python_become_json(value: Any, positions: list[int]) -> None:
     assert json.loads(passed) == value
 
 
-@given(text=st.text('{}[]",:\\u0019eE+-.truefalsn \n', max_size=20).map(str.lstrip), positions=cuts)
-def test_what_is_taken_for_json_is_json(text: str, positions: list[int]) -> None:
-    whole, passed, left = scan(JsonScanner, split_at(text, positions))
-    if whole:
-        json.loads(passed)
-    else:
-        with pytest.raises(ValueError):
-            json.loads(text, strict=False)
-    assert (whole, passed, left) == scan(JsonScanner, [text])
+@given(text=st.text("{}[]()\",:'\\u0019eE+-.truefalsnTN \n", max_size=20).map(str.lstrip), positions=cuts)
+def test_what_is_passed_on_is_json(text: str, positions: list[int]) -> None:
+    for scanner in (JsonScanner, PythonScanner):
+        whole, passed, left = scan(scanner, split_at(text, positions))
+        if whole or passed:
+            json.loads(passed, parse_constant=refuse)
+        assert (whole, passed, left) == scan(scanner, [text])
+
+
+@pytest.mark.parametrize(
+    ("text", "passed"),
+    [
+        ('{"a":1,}', '{"a":1}'),
+        ("[1 , ]", "[1 ]"),
+        ("""{'a':'"'}""", r'{"a":"\""}'),
+        ("(1,)", "[1]"),
+        ("()", "[]"),
+        ("[True,False,None,NaN,-Infinity,inf]", "[true,false,null,null,null,null]"),
+        ("[.5,5.,+1,1_000,-1.5e-3,0,-0.0]", "[0.5,5.0,1,1000,-1.5e-3,0,-0.0]"),
+        ('{"a":[1,{"b":[2}}', '{"a":[1,{"b":[2]}]}'),
+        (r'"C:\Users\me \d \x41 \u12g4 \!"', r'"C:\\Users\\me \\d \\x41 \\u12g4 \\!"'),
+        (r"'it\'s'", '''"it's"'''),
+        ('"a\n\tb\x00"', r'"a\n\tb\u0000"'),
+    ],
+)
+def test_a_slip_is_repaired(text: str, passed: str) -> None:
+    assert scan(JsonScanner, [*text]) == scan(JsonScanner, [text]) == (True, passed, "")
 
 
 @pytest.mark.parametrize(
     ("text", "passed", "left"),
     [
         ("", "", ""),
-        ("[01]", "[0", "1]"),
-        ("-x", "-", "x"),
-        ("1.x", "1.", "x"),
-        ("1e+x", "1e+", "x"),
-        ("nul!", "", "nul!"),
-        ("True", "", "True"),
-        ("{'a':1}", "{", "'a':1}"),
-        ('{"a" 1}', '{"a" ', "1}"),
-        ('{"a":1,}', '{"a":1,', "}"),
-        ("[1,]", "[1,", "]"),
-        ("[1}", "[1", "}"),
-        ("[,1]", "[", ",1]"),
-        (r'"\x41"', '"', r'\x41"'),
-        (r'"\u12g4"', '"', r'\u12g4"'),
-        ("NaN", "", "NaN"),
+        ("oops", "", "oops"),
+        ("[01]", "", "01]"),
+        ("[1, 1.x]", "[1]", "1.x]"),
+        ("[1, nul!", "[1]", "nul!"),
+        ('{"a" 1}', "", "1}"),
+        ('{"a": 1, "b" 1}', '{"a": 1}', "1}"),
+        ('{"a": {"b": [1, "x", oops]}}', '{"a": {"b": [1, "x"]}}', "oops]}}"),
+        ('{"a": [oops', "", "oops"),
+        ("[,1]", "", ",1]"),
+        ("[1,,2]", "[1]", ",2]"),
+        ('["a', '["a"]', ""),
+        ('["a\\', r'["a\\"]', ""),
+        ("1" * 500, "", "1" * 500),
     ],
 )
-def test_a_scan_stops_where_the_value_breaks(text: str, passed: str, left: str) -> None:
-    assert scan(JsonScanner, [*text]) == (False, passed, left)
+def test_a_broken_value_is_closed_where_it_breaks(text: str, passed: str, left: str) -> None:
+    assert scan(JsonScanner, [*text]) == scan(JsonScanner, [text]) == (False, passed, left)
 
 
-def test_control_characters_in_strings_are_escaped() -> None:
-    assert scan(JsonScanner, ['"a\n\tb\x00"']) == (True, r'"a\n\tb\u0000"', "")
+def test_a_wall_ends_a_string() -> None:
+    source = Source()
+    source.feed('{"a": "b<|end|>')
+    passed: list[str] = []
+    with pytest.raises(StopIteration):
+        next(JsonScanner(source, string_markers(("<|end|>",))).value(passed.append))
+    assert ("".join(passed), source.take_rest()) == ('{"a": "b"}', "<|end|>")

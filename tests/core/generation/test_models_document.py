@@ -9,8 +9,8 @@ from sidecar.generation.reasoning import REASONING
 from stack.paths import ROOT
 from tests.core.generation.segments_kit import call, found, run
 
-INTRODUCTION, REASONING_SECTION, CALLS_SECTION = re.split(
-    r"^## .*$", (ROOT / "docs" / "models.md").read_text(encoding="utf-8"), flags=re.MULTILINE
+INTRODUCTION, REASONING_SECTION, CALLS_SECTION, _ = re.split(
+    r"^##+ .*$", (ROOT / "docs" / "models.md").read_text(encoding="utf-8"), flags=re.MULTILINE
 )
 
 
@@ -45,4 +45,4 @@ def test_the_calls_of_the_document_are_calls() -> None:
     documented = {code(name)[0]: code(example)[0] for name, example in rows(CALLS_SECTION)}
     assert list(documented) == list(FORMATS)
     for name, example in documented.items():
-        assert found(run(FORMATS[name].make_parser({"f": {}}), [example])) == [call("f", '{"a": 1}')]
+        assert found(run(FORMATS[name].make_parser({"f": {"type": "object"}}), [example])) == [call("f", '{"a": 1}')]

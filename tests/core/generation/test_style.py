@@ -2,9 +2,9 @@
 
 import pytest
 
+from sidecar.generation.coroutine import PlainText
 from sidecar.generation.formats import FORMATS
 from sidecar.generation.reasoning import REASONING, ReasoningFormat
-from sidecar.generation.segments import PlainText
 from sidecar.generation.style import choose_style, guided_parser
 
 QWEN3 = '{% if enable_thinking %}<think>{% endif %}</think><tool_call>{"name": ...}</tool_call>'

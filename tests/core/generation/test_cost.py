@@ -1,0 +1,100 @@
+"""What a token costs: calls of Python functions, resumed coroutines among them, for each piece that a parser is fed."""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from sidecar.generation.formats import FORMATS
+from sidecar.generation.reasoning import REASONING, ReasoningParser
+from sidecar.generation.segments import ARGUMENTS, TEXT, Parser
+from sidecar.generation.segments import REASONING as REASONING_TEXT
+from sidecar.generation.stops import StopStrings
+from tests.core.generation.segments_kit import FUNCTIONS
+
+WORDS = [" word", " and", " another,", ' "so"', "\nit", " goes."] * 20
+THINK = REASONING["think"]
+IN_A_STRING = {
+    "hermes": '<tool_call>{"name": "get_weather", "arguments": {"city": "',
+    "qwen_xml": "<tool_call><function=get_weather><parameter=city>\n",
+    "llama_json": '{"name": "get_weather", "parameters": {"city": "',
+    "pythonic": '[get_weather(city="',
+    "mistral": '[TOOL_CALLS]get_weather[ARGS]{"city": "',
+    "deepseek": '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{"city": "',
+    "harmony": '<|channel|>commentary to=functions.get_weather<|message|>{"city": "',
+}
+"""The beginning of a call in each format, up to the inside of a string."""
+each_format = pytest.mark.parametrize("name", FORMATS)
+with_reasoning = pytest.mark.parametrize("reasons", [False, True])
+
+
+def parser(name: str, reasons: bool) -> Parser:
+    inner = FORMATS[name].make_parser(FUNCTIONS)
+    if not reasons:
+        return inner
+    outer = ReasoningParser(THINK, inner, opened=True)
+    outer.feed("Hm.</think>")
+    return outer
+
+
+def calls_per_piece(parser: Parser, pieces: list[str], kind: str) -> float:
+    """The calls, in the mean, after the first piece. All that comes must be of ``kind``."""
+    parser.feed(pieces[0])
+    calls = 0
+    kinds = set()
+
+    def count(frame: FrameType, event: str, argument: Any) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    for piece in pieces[1:]:
+        sys.setprofile(count)
+        try:
+            segments = parser.feed(piece)
+        finally:
+            sys.setprofile(None)
+        kinds |= {found for found, _ in segments}
+    assert kinds == {kind}
+    return calls / len(pieces[1:])
+
+
+@each_format
+@with_reasoning
+def test_visible_text_costs_four_calls(name: str, reasons: bool) -> None:
+    assert calls_per_piece(parser(name, reasons), WORDS, TEXT) <= 4
+
+
+@each_format
+def test_reasoning_costs_four_calls(name: str) -> None:
+    reading = ReasoningParser(THINK, FORMATS[name].make_parser(FUNCTIONS), opened=True)
+    assert calls_per_piece(reading, WORDS, REASONING_TEXT) <= 4
+
+
+def test_reasoning_in_the_format_costs_four_calls() -> None:
+    reading = parser("harmony", False)
+    reading.feed("<|channel|>analysis<|message|>")
+    assert calls_per_piece(reading, WORDS, REASONING_TEXT) <= 4
+
+
+def test_every_format_has_a_string() -> None:
+    assert IN_A_STRING.keys() == FORMATS.keys()
+
+
+@each_format
+@with_reasoning
+def test_a_string_of_arguments_costs_eight_calls(name: str, reasons: bool) -> None:
+    reading = parser(name, reasons)
+    reading.feed(IN_A_STRING[name])
+    words = [word.replace('"', "").replace("\n", " ") for word in WORDS]
+    assert calls_per_piece(reading, words, ARGUMENTS) <= 8
+
+
+def test_looking_for_stop_strings_costs_one_call() -> None:
+    class Watched(StopStrings):
+        def feed(self, text: str) -> Any:
+            return [(TEXT, super().feed(text))]
+
+    assert calls_per_piece(Watched(["<|im_end|>", "\n\nUser:"]), WORDS[:4] * 9, TEXT) <= 2

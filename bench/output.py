@@ -10,10 +10,11 @@ import json
 import time
 from collections.abc import Callable
 
+from sidecar.generation.coroutine import PlainText
 from sidecar.generation.formats import FORMATS
 from sidecar.generation.formats.forced import ForcedParser
 from sidecar.generation.reasoning import REASONING, ReasoningParser
-from sidecar.generation.segments import Parser, PlainText
+from sidecar.generation.segments import Parser
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 """Characters of a generation."""

@@ -46,30 +46,12 @@ def run(parser: Parser, pieces: Iterable[str], *, cut: bool = False) -> list[Seg
     segments = [*(segment for piece in pieces for segment in parser.feed(piece)), *parser.end(cut=cut)]
     assert all(text or kind in (CALL_DONE, CALL_BROKEN) for kind, text in segments), "no segment is empty"
     merged: list[Segment] = []
-<<<<<<< HEAD
-    for kind, group in groupby(segments, type):
-        row = list(group)
-        merged += [kind("".join(map(text_of, row)))] if kind in DELTAS else row
-    return merged
-
-
-DELTAS = (ReasoningDelta, TextDelta, ArgumentsDelta)
-
-
-def text_of(segment: Segment) -> str:
-    """A delta's text, or the name of the call that opens."""
-    assert not isinstance(segment, CallClosed)
-    return segment[0]
-
-
-=======
     for kind, group in groupby(segments, itemgetter(0)):
         texts = [text for _, text in group]
         merged += [(kind, "".join(texts))] if kind in (REASONING, TEXT, ARGUMENTS) else [(kind, text) for text in texts]
     return merged
 
 
->>>>>>> d7a8d3a (Part 1 done: generated text is read past its coroutines while it is plain, calls open when they are certain and end as valid JSON, by one policy for all formats)
 def found(segments: list[Segment]) -> list[Found]:
     """The segments in short, calls as one, with the rules that hold for calls checked."""
     short: list[Found] = []

@@ -15,14 +15,9 @@ from sidecar.generation.formats import FORMATS, detect_format
 from sidecar.generation.formats.forced import ForcedParser
 from sidecar.generation.segments import ARGUMENTS, CALL, REASONING, TEXT
 from sidecar.generation.stops import StopStrings
-<<<<<<< HEAD
-from tests.core.generation.generations import GENERATIONS, NOW, PARIS, WEATHER
-from tests.core.generation.segments_kit import FUNCTIONS, Found, call, found, run, text, text_of
-=======
 from tests.core.generation.generations import GENERATIONS, NOW, WEATHER
 from tests.core.generation.segments_kit import FUNCTIONS, Found, call, found, run, text
 from tests.core.generation.slips import SLIPS
->>>>>>> d7a8d3a (Part 1 done: generated text is read past its coroutines while it is plain, calls open when they are certain and end as valid JSON, by one policy for all formats)
 from tests.core.splits import split_at
 
 PARSERS: dict[str, Callable[..., CoroutineParser]] = {
@@ -156,11 +151,7 @@ def test_no_word_is_lost_between_markers_and_calls(name: str, words: list[str], 
 @given(generation=st.text("ab <[{|", max_size=60))
 def test_at_most_a_marker_is_held_back(name: str, generation: str) -> None:
     parser = PARSERS[name](FUNCTIONS)
-<<<<<<< HEAD
-    shown = "".join(text_of(segment) for character in "x" + generation for segment in parser.feed(character))
-=======
     shown = "".join(text for character in "x" + generation for _, text in parser.feed(character))
->>>>>>> d7a8d3a (Part 1 done: generated text is read past its coroutines while it is plain, calls open when they are certain and end as valid JSON, by one policy for all formats)
     longest = max(map(len, FORMATS[name].markers), default=0) if name in FORMATS else 0
     assert len("x" + generation) - len(shown) <= longest
 

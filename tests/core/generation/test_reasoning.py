@@ -10,13 +10,8 @@ from sidecar.generation.coroutine import PlainText
 from sidecar.generation.formats import FORMATS, detect_format
 from sidecar.generation.formats.hermes import HermesParser
 from sidecar.generation.reasoning import REASONING, ReasoningFormat, ReasoningParser, detect_reasoning
-<<<<<<< HEAD
-from sidecar.generation.segments import PlainText, TextDelta
-from tests.core.generation.segments_kit import FUNCTIONS, Found, call, found, reasoning, run, text, text_of
-=======
 from sidecar.generation.segments import TEXT
 from tests.core.generation.segments_kit import FUNCTIONS, Found, call, found, reasoning, run, text
->>>>>>> d7a8d3a (Part 1 done: generated text is read past its coroutines while it is plain, calls open when they are certain and end as valid JSON, by one policy for all formats)
 from tests.core.splits import split_at
 
 THINK = REASONING["think"]
@@ -120,11 +115,7 @@ def test_only_markers_and_white_space_are_dropped(generation: str, opened: bool,
 def test_reasoning_comes_as_it_is_generated() -> None:
     reader = parser(THINK, True)
     arrived = [reader.feed(character) for character in "ab c<d"]
-<<<<<<< HEAD
-    assert ["".join(map(text_of, segments)) for segments in arrived] == ["a", "b", "", " c", "", "<d"]
-=======
     assert ["".join(text for _, text in segments) for segments in arrived] == ["a", "b", "", " c", "", "<d"]
->>>>>>> d7a8d3a (Part 1 done: generated text is read past its coroutines while it is plain, calls open when they are certain and end as valid JSON, by one policy for all formats)
 
 
 def test_the_answer_comes_as_it_is_generated() -> None:

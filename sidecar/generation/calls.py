@@ -12,18 +12,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from sidecar.generation.call_object import CallObject
-from sidecar.generation.coroutine import CoroutineParser
-from sidecar.generation.json_scanner import JsonScanner, escaped, string_markers
-from sidecar.generation.markers import Markers
-from sidecar.generation.source import Emit, Steps
+from sidecar.generation.coroutine import CoroutineParser, markers_of
+from sidecar.generation.json_scanner import JsonScanner, escaped, strings_within
+from sidecar.generation.source import Steps
 
 _NAME = re.compile(r"[\w.-]*")
 _LONGEST_NAME = 256
-_FENCE_BEGUN = re.compile(r"[ \t]*\w*\s*")
-_LONGEST_FENCE = 40
+_LANGUAGE = re.compile(r"\w*")
+_LONGEST_LANGUAGE = 20
 _LEFT_OVER = re.compile(r"[\s}\]]*")
 _BETWEEN = re.compile(r"[\s,;\]]*")
 _FENCE = "```"
@@ -34,36 +34,24 @@ Functions = Mapping[str, Mapping[str, Any]]
 
 
 class CallParser(CoroutineParser):
-    """A parser that knows the functions that may be called.
+    """A parser that knows the functions that may be called. ``scanner`` reads their arguments."""
 
-    ``begins`` are the markers at which a call may begin; ``ends`` those that end its markup, the outermost last.
-    ``control`` are special tokens, which a model cannot mean as text. ``scanner`` reads the arguments.
-    """
-
-    ends: ClassVar[tuple[str, ...]] = ()
     scanner: ClassVar[type[JsonScanner]] = JsonScanner
-    _marks: ClassVar[Markers]
-    _closers: ClassVar[Markers]
-    _control: ClassVar[re.Pattern[str]]
-    _control_markers: ClassVar[Markers]
-    _strings: ClassVar[dict[str, Markers]]
-
-    def __init_subclass__(cls) -> None:
-        cls._marks = Markers(*cls.begins, *cls.ends, *cls.control)
-        cls._closers = Markers(*cls.ends, *cls.control)
-        cls._control = re.compile("|".join(map(re.escape, cls.control)) or "(?!)")
-        cls._control_markers = Markers(*cls.control)
-        cls._strings = string_markers(cls.control)
 
     def __init__(self, functions: Functions) -> None:
         self.functions = functions
         super().__init__()
-        self.json = self.scanner(self.source, self._strings)
         self._name = ""
         self._key = ""
         self._marked = False
         self._unclosed = False
         self._fenced = False
+
+    def _look_for_markers(self) -> None:
+        super()._look_for_markers()
+        self._closers = markers_of((*self.ends, *self.control))
+        self._control = _any_of(self.control)
+        self.json = self.scanner(self.source, strings_within(self.control))
 
     # Between calls.
 
@@ -73,12 +61,11 @@ class CallParser(CoroutineParser):
             if marker in self.begins:
                 self.hold(marker)
                 break
-            self.source.take(len(marker))
             if marker in self.control or self._unclosed:
-                self.drop(self.sink.text)
+                yield from self.skip(marker, self.sink.text)
                 self._unclosed = self._unclosed and marker != self.ends[-1]
             else:
-                self.sink.text(marker)
+                self.sink.text(self.source.take(len(marker)))
         return marker
 
     def hold(self, marker: str = "") -> None:
@@ -105,11 +92,6 @@ class CallParser(CoroutineParser):
             if number:
                 self.drop(self.sink.text)
             self.sink.text(part)
-
-    def drop(self, emit: Emit) -> None:
-        """A marker is left out of what goes to ``emit``. What stood around it must not become another one."""
-        if self._control_markers.begun(self.sink.last):
-            emit(" ")
 
     # Inside a call.
 
@@ -218,7 +200,8 @@ class CallParser(CoroutineParser):
         yield from self.source.space()
         if (yield from self.source.literal(_FENCE)):
             self._fenced = True
-            yield from self.source.word(_FENCE_BEGUN, _LONGEST_FENCE)
+            yield from self.source.word(_LANGUAGE, _LONGEST_LANGUAGE)
+            yield from self.source.space()
 
     # Calls that are JSON objects with a name and arguments.
 
@@ -234,7 +217,7 @@ class CallParser(CoroutineParser):
     def calls(self, *, bare: bool = False) -> Steps[None]:
         """Read calls: one object, several in a row, or a list of them, fenced or not, and their end."""
         yield from self.fence()
-        if (yield from self.source.literal("[")):
+        if not (yield from self.source.ahead(*self.begins, *self.control)) and (yield from self.source.literal("[")):
             yield from self.source.space()
         while (yield from self.call(bare=bare)) and (yield from self.another()):
             pass
@@ -249,3 +232,8 @@ class CallParser(CoroutineParser):
             self.source.release()
             return False
         return True
+
+
+@lru_cache(maxsize=256)
+def _any_of(markers: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(map(re.escape, markers)) or "(?!)")

@@ -7,26 +7,33 @@ of them goes to the sink past the coroutine.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import lru_cache
 from typing import ClassVar
 
+from sidecar.generation.markers import Markers
 from sidecar.generation.segments import Segment
 from sidecar.generation.sink import Sink
-from sidecar.generation.source import Source, Steps
+from sidecar.generation.source import Emit, Source, Steps
 
 
 class CoroutineParser(ABC):
     """A :class:`~sidecar.generation.segments.Parser` that reads from a source into a sink.
 
     A parser that reads a part for another one shares its source and sink, and its :meth:`read` is delegated to.
-    ``begins`` are the markers at which a call may begin; ``control`` are the model's special tokens, never text.
+    ``begins`` are the markers at which a call may begin; ``ends`` those that end its markup, the outermost last;
+    ``control`` are special tokens, which a model cannot mean as text.
     """
 
     begins: ClassVar[tuple[str, ...]] = ()
-    control: ClassVar[tuple[str, ...]] = ()
+    ends: ClassVar[tuple[str, ...]] = ()
+    control: tuple[str, ...] = ()
 
     def __init__(self, source: Source | None = None, sink: Sink | None = None) -> None:
         self.source = source or Source()
         self.sink = sink or Sink()
+        self._aside: tuple[str, Callable[[], Steps[None]]] | None = None
+        self._look_for_markers()
         self._steps = self.read()
 
     @abstractmethod
@@ -49,9 +56,38 @@ class CoroutineParser(ABC):
         next(self._steps, None)
         return self.sink.take()
 
+    def set_aside(self, begin: str, end: str, read: Callable[[], Steps[None]]) -> None:
+        """The special tokens ``begin`` and ``end`` stand around what is none of this parser's; ``read`` reads it."""
+        self.control = (*self.control, begin, end)
+        self._aside = (begin, read)
+        self._look_for_markers()
+
+    def skip(self, marker: str, emit: Emit) -> Steps[None]:
+        """Leave out the special token that comes next from what goes to ``emit``, with what is set aside behind it."""
+        self.source.take(len(marker))
+        if self._aside and marker == self._aside[0]:
+            yield from self._aside[1]()
+        else:
+            self.drop(emit)
+
+    def drop(self, emit: Emit) -> None:
+        """A special token is left out of what goes to ``emit``. What stood around it must not become another one."""
+        if self._control_marks.begun(self.sink.last):
+            emit(" ")
+
+    def _look_for_markers(self) -> None:
+        self._marks = markers_of((*self.begins, *self.ends, *self.control))
+        self._control_marks = markers_of(self.control)
+
+
+@lru_cache(maxsize=256)
+def markers_of(markers: tuple[str, ...]) -> Markers:
+    """What finds these markers."""
+    return Markers(*markers)
+
 
 class PlainText(CoroutineParser):
-    """The parser of a model without markup: all text is visible, as it is."""
+    """The parser of a model without calls: all text is visible, as it is."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,4 +95,5 @@ class PlainText(CoroutineParser):
 
     def read(self) -> Steps[None]:
         """Text to the end."""
-        yield from self.source.rest(self.sink.text)
+        while marker := (yield from self.source.until(self._marks, self.sink.text)):
+            yield from self.skip(marker, self.sink.text)

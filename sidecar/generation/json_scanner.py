@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import ClassVar
 
@@ -217,15 +218,16 @@ class PythonScanner(JsonScanner):
         return escaped(self._escapes.get(kind, kind))
 
 
-def string_markers(walls: tuple[str, ...]) -> dict[str, Markers]:
-    """What is looked for in strings, by their quote."""
+@lru_cache(maxsize=256)
+def strings_within(walls: tuple[str, ...]) -> dict[str, Markers]:
+    """What is looked for in strings, by their quote: its end, and markers that end everything."""
     return {
         '"': Markers(*walls, characters=r'"\\\x00-\x1f'),
         "'": Markers(*walls, characters=r"""'"\\\x00-\x1f"""),
     }
 
 
-_STRINGS = string_markers(())
+_STRINGS = strings_within(())
 
 
 def whole_value(text: str) -> str | None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
-from sidecar.generation.coroutine import CoroutineParser
-from sidecar.generation.markers import Markers
+from sidecar.generation.coroutine import CoroutineParser, markers_of
 from sidecar.generation.source import Steps
 
 
@@ -15,11 +13,13 @@ class ReasoningFormat:
     """The markers of a model family.
 
     ``implied`` models may begin to reason without the opening marker, although the prompt does not end with it either.
+    ``special`` markers are tokens of the model's own, which it cannot mean as text.
     """
 
     begin: str
     end: str
     implied: bool = False
+    special: bool = False
 
     @property
     def markers(self) -> tuple[str, ...]:
@@ -35,9 +35,9 @@ class ReasoningFormat:
 class ReasoningParser(CoroutineParser):
     """Reads the reasoning, then lets the parser of the answer read what follows.
 
-    Only the beginning of a generation can be reasoning: markers in the answer may be an example or an argument.
-    ``opened`` tells that the generation begins inside; the opening marker may then come once more. A call's special
-    token ends the reasoning too: models go over to a call without the end marker.
+    Only the beginning of a generation can be reasoning: markers in the answer may be an example or an argument, unless
+    they are special tokens. ``opened`` tells that the generation begins inside; the opening marker may then come once
+    more. A call's special token ends the reasoning too: models go over to a call without the end marker.
     """
 
     def __init__(self, markers: ReasoningFormat, inner: CoroutineParser, *, opened: bool) -> None:
@@ -46,31 +46,28 @@ class ReasoningParser(CoroutineParser):
         self._markers = markers
         self._inner = inner
         self._opened = opened
+        if markers.special:
+            inner.set_aside(markers.begin, markers.end, self._reasoning)
 
     def read(self) -> Steps[None]:
         """The reasoning, if there is any, then the answer."""
         yield from self.source.space()
-        begin = yield from self.source.literal(self._markers.begin)
-        if begin or self._opened:
-            yield from self._reasoning(_markers(self._markers.end, *self._inner.control))
-            yield from self.source.space()
+        if (yield from self.source.literal(self._markers.begin)) or self._opened:
+            yield from self._reasoning()
         yield from self._inner.read()
 
-    def _reasoning(self, marks: Markers) -> Steps[None]:
+    def _reasoning(self) -> Steps[None]:
+        marks = markers_of((self._markers.end, *self._inner.control))
+        self.sink.next_message()
         while marker := (yield from self.source.until(marks, self.sink.reasoning)):
             if marker in self._inner.begins:
-                return
+                break
             self.source.take(len(marker))
             if marker == self._markers.end:
-                return
-            if marks.begun(self.sink.last):
-                # What stood around the marker must not become another one.
-                self.sink.reasoning(" ")
-
-
-@lru_cache(maxsize=64)
-def _markers(*markers: str) -> Markers:
-    return Markers(*markers)
+                break
+            self._inner.drop(self.sink.reasoning)
+        yield from self.source.space()
+        self.sink.next_message()
 
 
 def _think(template: str) -> bool:
@@ -91,7 +88,7 @@ _THINK = ReasoningFormat("<think>", "</think>")
 REASONING = {
     "think": _THINK,
     "deepseek_r1": ReasoningFormat("<think>", "</think>", implied=True),
-    "mistral": ReasoningFormat("[THINK]", "[/THINK]"),
+    "mistral": ReasoningFormat("[THINK]", "[/THINK]", special=True),
 }
 """The known markers by name."""
 

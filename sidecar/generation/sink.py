@@ -50,11 +50,10 @@ class Sink:
         visible = text.rstrip()
         if visible:
             self.last = text
+            after = text[len(visible) :]
             if self._space:
                 visible = "".join([*self._space, visible])
-                self._space = []
-            if len(text) > len(visible):
-                self._space.append(text[len(text.rstrip()) :])
+            self._space = [after] if after else []
             if self.blank or self._kind is not REASONING:
                 visible = self._begin(REASONING, visible)
             self._parts.append(visible)

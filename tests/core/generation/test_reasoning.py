@@ -112,6 +112,32 @@ def test_only_markers_and_white_space_are_dropped(generation: str, opened: bool,
     assert found(segments) == expected + ([text(rest)] if rest else [])
 
 
+MISTRAL: dict[str, tuple[str, list[Found]]] = {
+    "an end too many": ("[THINK]Hm.[/THINK]Hi[/THINK] there", [reasoning("Hm."), text("Hi there")]),
+    "twice": ("[THINK]A[/THINK]B[THINK]C[/THINK]D", [reasoning("A"), text("B"), reasoning("C"), text("D")]),
+    "after text": ("B [THINK]\nC", [text("B "), reasoning("C")]),
+    "a call before its end": ("[THINK]A[TOOL_CALLS]now[ARGS]{}", [reasoning("A"), call("now", "{}")]),
+    "a token of a call in it": ("[THINK]A[ARGS]B[/THINK]", [reasoning("AB")]),
+    "in a string of a call": (
+        '[TOOL_CALLS]shell[ARGS]{"cmd": "ls[THINK]A[/THINK]',
+        [call("shell", '{"cmd": "ls"}'), reasoning("A")],
+    ),
+    "half of a token before one": ("[/TH[/THINK]INK]", [text("[/TH INK]")]),
+}
+
+
+@pytest.mark.parametrize(("generation", "expected"), MISTRAL.values(), ids=MISTRAL.keys())
+def test_special_tokens_of_reasoning_are_never_text(generation: str, expected: list[Found]) -> None:
+    for pieces in ([generation], [*generation]):
+        inner = FORMATS["mistral"].make_parser(FUNCTIONS)
+        assert found(run(ReasoningParser(REASONING["mistral"], inner, opened=False), pieces)) == expected
+
+
+def test_special_tokens_of_reasoning_are_no_text_without_functions() -> None:
+    reader = ReasoningParser(REASONING["mistral"], PlainText(), opened=False)
+    assert found(run(reader, ["A[/THINK]B", "[THINK]C"])) == [text("AB"), reasoning("C")]
+
+
 def test_reasoning_comes_as_it_is_generated() -> None:
     reader = parser(THINK, True)
     arrived = [reader.feed(character) for character in "ab c<d"]

@@ -9,6 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from sidecar.cli.exchange_page import exchange_page
+from sidecar.exchange.transitions import TRANSITIONS
 from sidecar.responses.errors import CODES, ApiError, ErrorKind
 from sidecar.surfaces import SURFACES, Surface
 from sidecar.surfaces.endpoints import Operation
@@ -50,6 +52,7 @@ def generated_docs() -> dict[str, str]:
     """The text of each document, by its file's name."""
     return {
         "errors.md": _errors_page(),
+        "exchange.md": exchange_page(TRANSITIONS),
         "parameters.md": parameters_page(SURFACES),
         "openapi.json": json.dumps(document(SURFACES["node"]), indent=2, ensure_ascii=False) + "\n",
     }

@@ -125,7 +125,7 @@ class Waiting(Phase):
 
 
 class Preparing(Phase):
-    """An ask is under way; ``left`` are those that may follow it."""
+    """An ask is under way. ``left`` are those that may follow it."""
 
     def __init__(
         self, context: Context, facts: Facts, ask: Ask[Any], left: Sequence[type[Ask[Any]]], asked_at: float

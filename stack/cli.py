@@ -213,6 +213,12 @@ def check() -> None:
 
 
 @app.command()
+def goldens() -> None:
+    """Write the expected files in tests/data anew."""
+    _become(sys.executable, "-m", "tests.core.goldens")
+
+
+@app.command()
 def proto() -> None:
     """Generate the modules of the messages in proto/."""
     for path in protobuf.generate(ROOT):

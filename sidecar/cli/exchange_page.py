@@ -48,9 +48,9 @@ def exchange_page(transitions: Transitions) -> str:
 
 def _picture(transitions: Transitions) -> str:
     """A Mermaid state diagram: one edge from a phase to the next, labelled with the events."""
-    first, last = list(transitions)[0], list(transitions)[-1]
-    edges = (f"    {edge}\n" for edge in [f"[*] --> {first.__name__}", *_edges(transitions), f"{last.__name__} --> [*]"])
-    return f"```mermaid\nstateDiagram-v2\n{''.join(edges)}```\n"
+    first, *_, last = (phase.__name__ for phase in transitions)
+    edges = (f"[*] --> {first}", *_edges(transitions), f"{last} --> [*]")
+    return "\n    ".join(("```mermaid\nstateDiagram-v2", *edges)) + "\n```\n"
 
 
 def _edges(transitions: Transitions) -> Iterator[str]:

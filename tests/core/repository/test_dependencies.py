@@ -18,7 +18,7 @@ from stack.paths import ROOT
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 RUNTIME = [Requirement(line) for line in PROJECT["dependencies"]]
 DEVELOPMENT = RUNTIME + [Requirement(line) for extra in PROJECT["optional-dependencies"].values() for line in extra]
-RUNTIME_ROOMS = ["sidecar", "conformance"]
+RUNTIME_ROOMS = ["sidecar", "conformance", "examples"]
 DEVELOPMENT_ROOMS = ["stack", "bench", "tests"]
 OURS = {*RUNTIME_ROOMS, *DEVELOPMENT_ROOMS}
 # Programs that the tests run in environments of their own, with locks of their own.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from sidecar.images.image import ImageRef
@@ -34,10 +34,11 @@ class Prompt:
 class PromptRenderer:
     """Renders prompts for one model. Pure and safe in any thread; a long prompt takes milliseconds."""
 
-    def __init__(self, tokenizer: Tokenizer, *, late_system: LateSystem = "user") -> None:
+    def __init__(self, tokenizer: Tokenizer, *, late_system: LateSystem = "user", tools_as_text: bool = False) -> None:
         """Compile and probe the tokenizer's chat template; raises :class:`ValueError` when it has none.
 
-        ``late_system`` is where system messages go that the template does not take where they stand.
+        ``late_system`` is where system messages go that the template does not take where they stand. ``tools_as_text``
+        describes tools in the system text even where the template shows them: calls as it asks for could not be read.
         """
         if tokenizer.template_source is None:
             raise ValueError("the tokenizer has no chat template")
@@ -50,7 +51,10 @@ class PromptRenderer:
         self.end_tokens = tokenizer.eos_tokens
         self.count = tokenizer.count
         self.model_max_length = tokenizer.model_max_length
-        self.features = detect_features(self._template)
+        features = detect_features(self._template)
+        self.features = replace(features, tools=False) if tools_as_text else features
+        self.tools_unread = tools_as_text and features.tools
+        """Whether the template shows tools that are described in the system text instead."""
         self._guard = MarkerGuard(tokenizer.markers())
 
     def render(

@@ -13,16 +13,17 @@ from typing import NamedTuple
 from sidecar.backends.triton.client import TritonUnreachableError, discover
 from sidecar.backends.triton.discovery import UnknownContractError
 from sidecar.config.models import Config, ModelConfig
-from sidecar.server.models import load_model
+from sidecar.server.models import load_model, notes_on
 
 _ENVOY_SECONDS = 60
 
 
 class Finding(NamedTuple):
-    """One check's result in words."""
+    """One check's result in words; a ``note`` is good, and worth knowing."""
 
     good: bool
     text: str
+    note: bool = False
 
 
 def run_checks(config: Config, envoy_config: Path | None, say: Callable[[str], None]) -> bool:
@@ -30,29 +31,33 @@ def run_checks(config: Config, envoy_config: Path | None, say: Callable[[str], N
     all_good = True
     for finding in _findings(config, envoy_config):
         all_good = all_good and finding.good
-        say(f"{'ok   ' if finding.good else 'FAIL '} {finding.text}")
+        say(f"{('note ' if finding.note else 'ok   ') if finding.good else 'FAIL '} {finding.text}")
     return all_good
 
 
 def _findings(config: Config, envoy_config: Path | None) -> Iterator[Finding]:
     yield Finding(True, f"configuration: {len(config.models)} model(s), {config.workers} worker(s)")
     for model in config.models:
-        yield _check_prompt(model)
+        yield from _check_prompt(model)
         yield asyncio.run(_check_triton(config.triton.address, model))
     if envoy_config is not None:
         yield _check_envoy(envoy_config)
 
 
-def _check_prompt(config: ModelConfig) -> Finding:
+def _check_prompt(config: ModelConfig) -> Iterator[Finding]:
     try:
         model = load_model(config)
     except (OSError, ValueError) as error:
-        return Finding(False, f"{config.name}: tokenizer {config.tokenizer}: {error}")
+        yield Finding(False, f"{config.name}: tokenizer {config.tokenizer}: {error}")
+        return
     limits = f"context {config.context_length} tokens, request {config.limits.max_request_bytes} bytes"
     known = model.renderer.model_max_length
     if known is not None and config.context_length > known:
-        return Finding(False, f"{config.name}: context_length {config.context_length} is more than the model's {known}")
-    return Finding(True, f"{config.name}: tokenizer and chat template load; {limits}")
+        yield Finding(False, f"{config.name}: context_length {config.context_length} is more than the model's {known}")
+    else:
+        yield Finding(True, f"{config.name}: tokenizer and chat template load; {limits}")
+    for note in notes_on(model):
+        yield Finding(True, f"{config.name}: {note}", note=True)
 
 
 async def _check_triton(address: str, model: ModelConfig) -> Finding:

@@ -11,8 +11,9 @@ from sidecar.generation.source import Steps
 if TYPE_CHECKING:
     from sidecar.generation.calls import CallParser
 
+_NAMES = ("name", "tool_name")
 _ARGUMENTS = ("arguments", "parameters")
-_OF_A_CALL = ("id", "type")
+_OF_A_CALL = ("id", "type", "tool_call_id")
 """Members that models write beside name and arguments, and that say nothing more."""
 
 
@@ -63,7 +64,7 @@ class CallObject:
         if not (yield from self._source.literal(":")):
             return False
         yield from self._source.space()
-        if key == "name" and self._name is None:
+        if key in _NAMES and self._name is None:
             return (yield from self._read_name())
         if key in _ARGUMENTS and not self._begun:
             self._begun = True

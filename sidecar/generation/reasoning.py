@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from sidecar.generation.coroutine import CoroutineParser, markers_of
@@ -14,17 +15,19 @@ class ReasoningFormat:
 
     ``implied`` models may begin to reason without the opening marker, although the prompt does not end with it either.
     ``special`` markers are tokens of the model's own, which it cannot mean as text.
+    ``tokens`` are those of which the markers consist, where they are no tokens themselves.
     """
 
     begin: str
     end: str
     implied: bool = False
     special: bool = False
+    tokens: tuple[str, ...] = ()
 
     @property
     def markers(self) -> tuple[str, ...]:
         """What must be visible in the detokenized text, special token or not."""
-        return (self.begin, self.end)
+        return (self.begin, self.end, *self.tokens)
 
     def opened_by(self, prompt: str) -> bool:
         """Whether a generation that follows the rendered ``prompt`` begins inside the reasoning."""
@@ -70,32 +73,54 @@ class ReasoningParser(CoroutineParser):
         self.sink.next_message()
 
 
-def _think(template: str) -> bool:
-    return "</think>" in template
-
-
-def _deepseek_r1(template: str) -> bool:
-    # Later DeepSeek templates have a switch, and always write one of the markers.
-    return "<｜Assistant｜>" in template and "</think>" in template and "thinking" not in template
-
-
-def _mistral(template: str) -> bool:
-    return "[THINK]" in template
-
-
-_THINK = ReasoningFormat("<think>", "</think>")
-
 REASONING = {
-    "think": _THINK,
+    "think": ReasoningFormat("<think>", "</think>"),
     "deepseek_r1": ReasoningFormat("<think>", "</think>", implied=True),
     "mistral": ReasoningFormat("[THINK]", "[/THINK]", special=True),
+    "cohere": ReasoningFormat("<|START_THINKING|>", "<|END_THINKING|>", special=True),
+    "seed_oss": ReasoningFormat("<seed:think>", "</seed:think>"),
+    "gemma4": ReasoningFormat("<|channel>thought", "<channel|>", special=True, tokens=("<|channel>",)),
+    "kimi_k3": ReasoningFormat(
+        "<|open|>think<|sep|>", "<|close|>think<|sep|>", special=True, tokens=("<|open|>", "<|close|>", "<|sep|>")
+    ),
+    "kimi_vl": ReasoningFormat("◁think▷", "◁/think▷"),
+    "longcat": ReasoningFormat("<longcat_think>", "</longcat_think>"),
+    "apertus": ReasoningFormat("<|inner_prefix|>", "<|inner_suffix|>", special=True),
+    "minimax_m3": ReasoningFormat("<mm:think>", "</mm:think>"),
+    "granite": ReasoningFormat("Here is my thought process:", "Here is my response:"),
 }
 """The known markers by name."""
 
-_DETECTORS = {"deepseek_r1": _deepseek_r1, "think": _think, "mistral": _mistral}
-"""How a chat template shows them; the first that does is the one."""
+
+_SHOWN_BY = {
+    "kimi_k3": ("<|open|>", "<|close|>", "<|sep|>"),
+    "mistral": ("[THINK]",),
+    "cohere": ("<|END_THINKING|>",),
+    "seed_oss": ("</seed:think>",),
+    "gemma4": ("<channel|>",),
+    "kimi_vl": ("◁think▷",),
+    "longcat": ("<longcat_think>",),
+    "apertus": ("<|inner_suffix|>",),
+    "minimax_m3": ("<mm:think>",),
+    "granite": ("Here is my thought process:",),
+    # A template that only takes the reasoning out of earlier answers has the end alone.
+    "think": ("</think>",),
+}
+"""What a chat template has that writes the markers; the first of which it has all are the ones."""
 
 
 def detect_reasoning(template: str) -> str | None:
     """The name in :data:`REASONING` of the markers that a chat template writes; ``None`` where it writes none."""
-    return next((name for name, shows in _DETECTORS.items() if shows(template)), None)
+    found = next((name for name, parts in _SHOWN_BY.items() if all(part in template for part in parts)), None)
+    # Later DeepSeek templates have a switch, and always write one of the markers.
+    if found == "think" and "<｜Assistant｜>" in template and "thinking" not in template:
+        return "deepseek_r1"
+    return found
+
+
+_LIKE_THINKING = re.compile(r"<[\w:|/]*(?:think|thought|reason)\w*\|?>", re.ASCII)
+
+
+def unknown_markers(template: str) -> tuple[str, ...]:
+    """What a chat template writes that looks like markers of reasoning, where it writes none that are known."""
+    return () if detect_reasoning(template) else tuple(dict.fromkeys(_LIKE_THINKING.findall(template)))

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from sidecar.generation.coroutine import CoroutineParser, PlainText
 from sidecar.generation.formats import FORMATS, Format, detect_format
 from sidecar.generation.formats.forced import ForcedParser
-from sidecar.generation.reasoning import REASONING, ReasoningFormat, ReasoningParser, detect_reasoning
+from sidecar.generation.reasoning import REASONING, ReasoningFormat, ReasoningParser, detect_reasoning, unknown_markers
 from sidecar.generation.segments import Parser
 
 T = TypeVar("T")
@@ -20,10 +20,16 @@ NONE = "none"
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """A model's way of writing; ``None`` where it has no reasoning, or no calls."""
+    """A model's way of writing; ``None`` where it has no reasoning, or no calls.
+
+    ``calls_assumed`` tells that neither a setting names the format of calls nor the chat template shows a known one.
+    ``unknown_reasoning`` are what the template writes that looks like markers of reasoning, but none that are known.
+    """
 
     reasoning: ReasoningFormat | None
     calls: Format | None
+    calls_assumed: bool = False
+    unknown_reasoning: tuple[str, ...] = ()
 
     @property
     def markers(self) -> tuple[str, ...]:
@@ -52,20 +58,21 @@ def guided_parser(functions: Mapping[str, Mapping[str, Any]]) -> Parser:
 def choose_style(template: str, *, reasoning: str | ReasoningFormat, calls: str) -> Style:
     """The style that the settings name, or what the chat template's source shows where they say ``auto``.
 
-    ``reasoning`` may also be markers of the model's own. A template that knows no tools gets them described in the
-    Hermes format, so its answers are read in that.
+    ``reasoning`` may also be markers of the model's own. Where the template knows no tools, or shows them in no known
+    form, they are described in the Hermes format, so answers are read in that.
 
     Raises:
         ValueError: a setting names no known format.
     """
-    if calls == AUTO:
-        calls = detect_format(template) or "hermes"
-    call_format = _named(calls, FORMATS, "tool")
+    unknown_reasoning = unknown_markers(template) if reasoning == AUTO else ()
+    detected = detect_format(template) if calls == AUTO else calls
+    call_format = _named(detected or "hermes", FORMATS, "tool")
     if reasoning == AUTO:
         reasoning = detect_reasoning(template) or NONE
     reasoning_format = _named(reasoning, REASONING, "reasoning") if isinstance(reasoning, str) else reasoning
-    # A format that frames all has its own place for reasoning.
-    return Style(None if call_format and call_format.frames_all else reasoning_format, call_format)
+    if call_format and call_format.reasons:
+        reasoning_format, unknown_reasoning = None, ()
+    return Style(reasoning_format, call_format, detected is None, unknown_reasoning)
 
 
 def _named(name: str, known: Mapping[str, T], what: str) -> T | None:

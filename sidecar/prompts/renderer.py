@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from sidecar.images.image import ImageRef
@@ -36,8 +36,12 @@ class Prompt:
 class PromptRenderer:
     """Renders prompts for one model. Pure and safe in any thread; a long prompt takes milliseconds."""
 
-    def __init__(self, model: ChatModel, *, late_system: LateSystem = "user") -> None:
-        """``late_system`` is where system messages go that the template does not take where they stand."""
+    def __init__(self, model: ChatModel, *, late_system: LateSystem = "user", tools_as_text: bool = False) -> None:
+        """Render for ``model``.
+
+        ``late_system`` is where system messages go that the template does not take where they stand. ``tools_as_text``
+        describes tools in the system text even where the template shows them: calls as it asks for could not be read.
+        """
         # Held as a whole, so that other models of the same files can share it.
         self._model = model
         self._tokenizer = tokenizer = model.tokenizer
@@ -47,7 +51,9 @@ class PromptRenderer:
         self.end_tokens = tokenizer.eos_tokens
         self.count = tokenizer.count
         self.model_max_length = tokenizer.model_max_length
-        self.features = model.features
+        self.features = replace(model.features, tools=False) if tools_as_text else model.features
+        self.tools_unread = tools_as_text and model.features.tools
+        """Whether the template shows tools that are described in the system text instead."""
         self._guard = model.guard
 
     def render(

@@ -24,7 +24,23 @@ def load_model(settings: ModelConfig) -> ServedModel:
     chat_model = load_chat_model(settings.tokenizer, style.markers)
     return ServedModel(
         settings=settings,
-        renderer=PromptRenderer(chat_model, late_system=settings.late_system),
+        renderer=PromptRenderer(chat_model, late_system=settings.late_system, tools_as_text=style.calls_assumed),
         style=style,
         created=int((settings.tokenizer / "tokenizer.json").stat().st_mtime),
     )
+
+
+def notes_on(model: ServedModel) -> list[str]:
+    """What its operator should know of how the model is served, a sentence each."""
+    notes = []
+    if model.renderer.tools_unread:
+        notes.append(
+            "the chat template shows tools in a form that is not known; they are described in the system text instead, "
+            "unless tool_format names their form"
+        )
+    if model.style.unknown_reasoning:
+        markers = " and ".join(model.style.unknown_reasoning)
+        notes.append(
+            f"the chat template writes {markers}: reasoning between them is text unless reasoning_format names them"
+        )
+    return notes

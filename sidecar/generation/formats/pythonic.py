@@ -25,7 +25,7 @@ class PythonicParser(CallParser):
 
     begins = ("<|python_start|>",)
     ends = ("<|python_end|>",)
-    control = MARKERS
+    control: tuple[str, ...] = MARKERS
     scanner = PythonScanner
 
     def read(self) -> Steps[None]:
@@ -41,6 +41,10 @@ class PythonicParser(CallParser):
         if not (yield from self.source.literal("[")):
             self.give_up()
             return
+        yield from self.python_calls()
+
+    def python_calls(self) -> Steps[None]:
+        """Read calls, one after another, and their end."""
         while (yield from self._call()) and (yield from self.another()):
             pass
 

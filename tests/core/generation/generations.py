@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.core.generation.families import FAMILIES
 from tests.core.generation.segments_kit import Found, call, cut, reasoning, text
 
 Generations = dict[str, tuple[str, list[Found]]]
@@ -149,7 +150,7 @@ QWEN_XML: Generations = {
         [text("<tool_call><function=get_weather>nothing</function></tool_call>")],
     ),
     "broken after it opened": (
-        "<tool_call><function=get_weather><parameter=city>a</parameter>and</function></tool_call>",
+        "<tool_call><function=get_weather><parameter=city>\na\n</parameter>\nand</function></tool_call>",
         [call("get_weather", '{"city": "a"}'), text("and")],
     ),
     "broken in a parameter's tag": (
@@ -343,5 +344,5 @@ GENERATIONS: dict[str, Generations] = {
     "deepseek": DEEPSEEK,
     "harmony": HARMONY,
     "forced": FORCED,
-}
+} | FAMILIES
 """By the format's name."""

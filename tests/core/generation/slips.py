@@ -28,7 +28,7 @@ _TO = "<|channel|>commentary to="
 SLIPS: dict[str, Generations] = {
     "qwen_xml": {
         "a value on one line": (
-            "<function=get_weather><parameter=city>Paris</function>ok",
+            "<function=get_weather><parameter=city>Paris</function></tool_call>ok",
             [_PARIS, text("ok")],
         ),
         "no end of the function": (f"{_CITY}\n</parameter>\n</tool_call>ok", [_PARIS, text("ok")]),

@@ -18,6 +18,7 @@ from sidecar.generation.stops import StopStrings
 from tests.core.generation.generations import GENERATIONS, NOW, WEATHER
 from tests.core.generation.segments_kit import FUNCTIONS, Found, call, found, run, text
 from tests.core.generation.slips import SLIPS
+from tests.core.generation.templates import TEMPLATES
 from tests.core.splits import split_at
 
 PARSERS: dict[str, Callable[..., CoroutineParser]] = {
@@ -33,6 +34,8 @@ each_generation = pytest.mark.parametrize(
         for title, (generation, expected) in generations.items()
     ],
 )
+some_examples = settings(max_examples=40)
+"""Enough for a property that is tried on every format."""
 cuts = st.lists(st.integers(0, 300), max_size=12)
 
 
@@ -63,7 +66,7 @@ def test_a_generation_with_empty_pieces_cut_at_each_place(
 
 
 @each_generation
-@settings(max_examples=20)
+@settings(max_examples=5)
 @given(positions=cuts)
 def test_a_generation_split_at_random(
     name: str, generation: str, cut: bool, expected: list[Found], positions: list[int]
@@ -103,12 +106,14 @@ without_markup = [name for name in PARSERS if name != "harmony"]
 
 
 @each_parser
+@some_examples
 @given(generation=noise, positions=cuts, cut=st.booleans())
 def test_any_text_is_read_alike_in_any_pieces(name: str, generation: str, positions: list[int], cut: bool) -> None:
     assert read(name, *split_at(generation, positions), cut=cut) == read(name, generation, cut=cut)
 
 
 @each_parser
+@some_examples
 @given(generation=noise, cut=st.booleans())
 def test_only_the_token_limit_leaves_a_call_broken(name: str, generation: str, cut: bool) -> None:
     kinds = [kind for kind, _ in read(name, generation, cut=cut)]
@@ -116,6 +121,7 @@ def test_only_the_token_limit_leaves_a_call_broken(name: str, generation: str, c
 
 
 @each_parser
+@some_examples
 @given(generation=noise, cut=st.booleans())
 def test_no_special_token_comes_out(name: str, generation: str, cut: bool) -> None:
     parser = PARSERS[name](FUNCTIONS)
@@ -124,6 +130,7 @@ def test_no_special_token_comes_out(name: str, generation: str, cut: bool) -> No
 
 
 @pytest.mark.parametrize("name", without_markup)
+@some_examples
 @given(generation=noise)
 def test_all_is_text_when_no_function_may_be_called(name: str, generation: str) -> None:
     parser = PARSERS[name]({})
@@ -134,6 +141,7 @@ def test_all_is_text_when_no_function_may_be_called(name: str, generation: str) 
 
 
 @each_parser
+@some_examples
 @given(words=st.lists(st.sampled_from(WORDS), min_size=1, max_size=6), data=st.data())
 def test_no_word_is_lost_between_markers_and_calls(name: str, words: list[str], data: st.DataObject) -> None:
     markers = ("", " ", "<", "[", *FORMATS[name].markers) if name in FORMATS else ("", " ")
@@ -148,6 +156,7 @@ def test_no_word_is_lost_between_markers_and_calls(name: str, words: list[str], 
 
 
 @each_parser
+@some_examples
 @given(generation=st.text("ab <[{|", max_size=60))
 def test_at_most_a_marker_is_held_back(name: str, generation: str) -> None:
     parser = PARSERS[name](FUNCTIONS)
@@ -199,17 +208,6 @@ def test_deep_nesting_is_read() -> None:
     assert segments[1] == (ARGUMENTS, nested)
 
 
-TEMPLATES = {
-    "hermes": """{{ '<tool_call>\\n{"name": "' }}{{ call.name }}{{ '", "arguments": ' }}{{ call.arguments }}""",
-    "qwen_xml": "{{ '<tool_call>\\n<function=' + call.name + '>\\n' }}{{ '<parameter=' + name + '>\\n' }}",
-    "llama_json": """{{ '{"name": function name, "parameters": dictionary of argument name and its value}.' }}""",
-    "pythonic": "{{ '<|python_start|>[' }}{{ call.name }}(",
-    "mistral": "{{ '[TOOL_CALLS]' }}{{ call.name }}{{ '[ARGS]' }}",
-    "deepseek": "{{ '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>' + call.name }}",
-    "harmony": "{{ '<|start|>assistant<|channel|>final<|message|>' + message.content + '<|end|>' }}",
-}
-
-
 @pytest.mark.parametrize(("name", "template"), TEMPLATES.items())
 def test_a_template_shows_its_format(name: str, template: str) -> None:
     assert detect_format(template) == name
@@ -220,7 +218,7 @@ def test_every_format_is_shown_by_a_template() -> None:
 
 
 @pytest.mark.parametrize(
-    "template", ["", "{{ message.content }}", "<tool_call>{{ name }}\n<arg_key>{{ key }}</arg_key>"]
+    "template", ["", "{{ message.content }}", "<tool_call>{{ name }}<tool_sep>\n<arg_key>{{ key }}</arg_key>"]
 )
 def test_other_templates_show_none(template: str) -> None:
     assert detect_format(template) is None

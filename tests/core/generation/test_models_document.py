@@ -9,7 +9,7 @@ from sidecar.generation.reasoning import REASONING
 from stack.paths import ROOT
 from tests.core.generation.segments_kit import call, found, run
 
-INTRODUCTION, REASONING_SECTION, CALLS_SECTION, _ = re.split(
+INTRODUCTION, REASONING_SECTION, CALLS_SECTION, *_ = re.split(
     r"^##+ .*$", (ROOT / "docs" / "models.md").read_text(encoding="utf-8"), flags=re.MULTILINE
 )
 
@@ -38,7 +38,7 @@ def test_every_format_has_a_family() -> None:
 
 def test_reasoning_has_the_markers_that_the_document_names() -> None:
     documented = {code(name)[0]: (code(begin)[0], code(end)[0]) for name, begin, end in rows(REASONING_SECTION)}
-    assert documented == {name: known.markers for name, known in REASONING.items()}
+    assert documented == {name: (known.begin, known.end) for name, known in REASONING.items()}
 
 
 def test_the_calls_of_the_document_are_calls() -> None:

@@ -12,6 +12,7 @@ from sidecar.generation.formats.hermes import HermesParser
 from sidecar.generation.reasoning import REASONING, ReasoningFormat, ReasoningParser, detect_reasoning
 from sidecar.generation.segments import TEXT
 from tests.core.generation.segments_kit import FUNCTIONS, Found, call, found, reasoning, run, text
+from tests.core.generation.templates import REASONING_TEMPLATES
 from tests.core.splits import split_at
 
 THINK = REASONING["think"]
@@ -167,17 +168,7 @@ def test_the_prompt_tells_whether_it_opened_the_reasoning(name: str, prompt: str
     assert REASONING[name].opened_by(prompt) is opened
 
 
-TEMPLATES = {
-    "{% if enable_thinking is false %}{{ '<think>\\n\\n</think>\\n\\n' }}{% endif %}": "think",
-    "{{ '<｜Assistant｜>' + (message.content.split('</think>') | last) }}": "deepseek_r1",
-    "{{ '<｜Assistant｜>' }}{{ '<think>' if thinking else '</think>' }}": "think",
-    "{{ '[THINK]' + block.thinking + '[/THINK]' }}": "mistral",
-    "{{ '<|start|>assistant<|channel|>analysis<|message|>' }}": None,
-    "{{ message.content }}": None,
-}
-
-
-@pytest.mark.parametrize(("template", "name"), TEMPLATES.items())
+@pytest.mark.parametrize(("template", "name"), REASONING_TEMPLATES.items())
 def test_a_template_shows_its_markers(template: str, name: str | None) -> None:
     assert detect_reasoning(template) == name
 

@@ -6,6 +6,7 @@ from sidecar.generation.coroutine import PlainText
 from sidecar.generation.formats import FORMATS
 from sidecar.generation.reasoning import REASONING, ReasoningFormat
 from sidecar.generation.style import choose_style, guided_parser
+from tests.core.generation.segments_kit import found, run, text
 
 QWEN3 = '{% if enable_thinking %}<think>{% endif %}</think><tool_call>{"name": ...}</tool_call>'
 
@@ -41,3 +42,39 @@ def test_answers_without_functions_are_text_unless_the_format_frames_all() -> No
     assert isinstance(choose_style("", reasoning="none", calls="hermes").parser({}, ""), PlainText)
     assert not isinstance(choose_style("", reasoning="none", calls="harmony").parser({}, ""), PlainText)
     assert isinstance(guided_parser({}), PlainText)
+
+
+@pytest.mark.parametrize(
+    ("template", "calls", "assumed"),
+    [
+        ('<tool_call>{"name": "{{ name }}", "arguments": ', "auto", False),
+        ("{{ tools | tojson }}<call:{{ name }}>", "auto", True),
+        ("{{ tools | tojson }}<call:{{ name }}>", "hermes", False),
+        ("{{ tools | tojson }}<call:{{ name }}>", "none", False),
+    ],
+)
+def test_a_format_that_the_template_does_not_show_is_assumed(template: str, calls: str, assumed: bool) -> None:
+    style = choose_style(template, reasoning="auto", calls=calls)
+    assert style.calls_assumed is assumed
+
+
+@pytest.mark.parametrize(
+    ("template", "reasoning", "unknown"),
+    [
+        (QWEN3, "auto", ()),
+        ("{{ '<|begin_of_thought|>' }}{{ '</deep:thinking>' }}", "auto", ("<|begin_of_thought|>", "</deep:thinking>")),
+        ("{{ '</deep:thinking>' }}", "none", ()),
+        ("{{ '</deep:thinking>' }}", "think", ()),
+        ("<|start|>assistant<|channel|>analysis<|message|><|thinking|>", "auto", ()),
+        ("Reason about <b>this</b>, if a < thinking > b.", "auto", ()),
+    ],
+)
+def test_markers_like_those_of_reasoning_are_told(template: str, reasoning: str, unknown: tuple[str, ...]) -> None:
+    assert choose_style(template, reasoning=reasoning, calls="auto").unknown_reasoning == unknown
+
+
+def test_text_between_markers_is_read_without_functions_too() -> None:
+    style = choose_style("", reasoning="cohere", calls="cohere")
+    parser = style.parser({}, "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>")
+    generation = "<|START_THINKING|>Hm.<|END_THINKING|><|START_RESPONSE|>Hi.<|END_RESPONSE|>"
+    assert found(run(parser, generation)) == [("reasoning", "Hm."), text("Hi.")]

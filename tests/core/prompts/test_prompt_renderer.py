@@ -176,6 +176,20 @@ def test_a_guard_cuts_the_beginning_of_a_marker_at_the_end_of_a_text(text: str, 
     assert MarkerGuard(["<a<"]).protect(text) == cut
 
 
+def test_tools_are_text_where_calls_as_the_template_asks_for_them_could_not_be_read() -> None:
+    renderer = PromptRenderer(ChatModel.of(TOKENIZER), tools_as_text=True)
+    prompt = renderer.render(accept(input=[CALL, OUTPUT], tools=[TOOL]), now=NOW, context_length=100_000)
+    assert "<|start|>tools" in render(input="hi", tools=[TOOL]).text
+    assert "<|start|>tools" not in prompt.text
+    assert "<tool_call>" in prompt.text
+    assert "<call id" not in prompt.text
+    assert renderer.tools_unread
+    assert not RENDERER.tools_unread
+    assert not PromptRenderer(
+        ChatModel.of(Tokenizer(byte_level(), template_source=PLAIN)), tools_as_text=True
+    ).tools_unread
+
+
 def test_a_conversation_the_template_cannot_take_is_the_client_s_fault() -> None:
     source = "{% if messages[0].content == 'secret' %}{{ raise_exception('no secret') }}{% endif %}" + PLAIN
     renderer = PromptRenderer(ChatModel.of(Tokenizer(byte_level(), template_source=source)))

@@ -5,7 +5,7 @@ The policy, which ``docs/models.md`` tells in full:
 * Markup is held from its first marker on. A call opens with the first of its arguments, or with its end: until then
   it may be an example in prose, and where it is, all that was held is text.
 * A call that opened ends as valid JSON. Only the token limit leaves one broken.
-* Control tokens of the model are never text.
+* Special tokens of the model are never text.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class CallParser(CoroutineParser):
 
     def _look_for_markers(self) -> None:
         super()._look_for_markers()
-        self._closers = markers_of((*self.ends, *self.control))
-        self._control = _any_of(self.control)
-        self.json = self.scanner(self.source, strings_within(self.control))
+        self._closers = markers_of((*self.ends, *self.tokens))
+        self._control = _any_of(self.tokens)
+        self.json = self.scanner(self.source, strings_within(self.tokens))
 
     # Between calls.
 
@@ -61,7 +61,7 @@ class CallParser(CoroutineParser):
             if marker in self.begins:
                 self.hold(marker)
                 break
-            if marker in self.control or self._unclosed:
+            if marker in self.tokens or self._unclosed:
                 yield from self.skip(marker, self.sink.text)
                 self._unclosed = self._unclosed and marker != self.ends[-1]
             else:
@@ -153,7 +153,7 @@ class CallParser(CoroutineParser):
     def nothing(self) -> Steps[bool]:
         """Read whatever is written as the arguments of a function that takes none, up to the markup's end."""
         whole = yield from self.json.value(str)
-        if not whole and (self.ends or self.control) and not self.source.ended:
+        if not whole and (self.ends or self.tokens) and not self.source.ended:
             whole = bool((yield from self.source.until(self._closers, str, _LONGEST_UNREAD)))
         if whole:
             self.argument("{}")
@@ -178,7 +178,7 @@ class CallParser(CoroutineParser):
         yield from self.source.space()
         if not (yield from self.source.peek()):
             return not self.source.cut
-        return bool((yield from self.source.ahead(*self.ends, *self.control)))
+        return bool((yield from self.source.ahead(*self.ends, *self.tokens)))
 
     def closing(self) -> Steps[str]:
         """Take the markers that end the call's markup, and closers too many between them; tell the last marker."""
@@ -217,7 +217,7 @@ class CallParser(CoroutineParser):
     def calls(self, *, bare: bool = False) -> Steps[None]:
         """Read calls: one object, several in a row, or a list of them, fenced or not, and their end."""
         yield from self.fence()
-        if not (yield from self.source.ahead(*self.begins, *self.control)) and (yield from self.source.literal("[")):
+        if not (yield from self.source.ahead(*self.begins, *self.tokens)) and (yield from self.source.literal("[")):
             yield from self.source.space()
         while (yield from self.call(bare=bare)) and (yield from self.another()):
             pass
@@ -228,7 +228,7 @@ class CallParser(CoroutineParser):
             return False
         self.source.hold()
         yield from self.source.run(_BETWEEN, str)
-        if not (yield from self.source.peek()) or (yield from self.source.ahead(*self.begins, *self.control)):
+        if not (yield from self.source.peek()) or (yield from self.source.ahead(*self.begins, *self.tokens)):
             self.source.release()
             return False
         return True

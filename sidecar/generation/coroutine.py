@@ -27,11 +27,13 @@ class CoroutineParser(ABC):
 
     begins: ClassVar[tuple[str, ...]] = ()
     ends: ClassVar[tuple[str, ...]] = ()
-    control: tuple[str, ...] = ()
+    control: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, source: Source | None = None, sink: Sink | None = None) -> None:
         self.source = source or Source()
         self.sink = sink or Sink()
+        self.tokens = self.control
+        """The special tokens, with those of what is set aside."""
         self._aside: tuple[str, Callable[[], Steps[None]]] | None = None
         self._look_for_markers()
         self._steps = self.read()
@@ -58,7 +60,7 @@ class CoroutineParser(ABC):
 
     def set_aside(self, begin: str, end: str, read: Callable[[], Steps[None]]) -> None:
         """The special tokens ``begin`` and ``end`` stand around what is none of this parser's; ``read`` reads it."""
-        self.control = (*self.control, begin, end)
+        self.tokens = (*self.tokens, begin, end)
         self._aside = (begin, read)
         self._look_for_markers()
 
@@ -76,8 +78,8 @@ class CoroutineParser(ABC):
             emit(" ")
 
     def _look_for_markers(self) -> None:
-        self._marks = markers_of((*self.begins, *self.ends, *self.control))
-        self._control_marks = markers_of(self.control)
+        self._marks = markers_of((*self.begins, *self.ends, *self.tokens))
+        self._control_marks = markers_of(self.tokens)
 
 
 @lru_cache(maxsize=256)

@@ -60,7 +60,7 @@ class ReasoningParser(CoroutineParser):
         yield from self._inner.read()
 
     def _reasoning(self) -> Steps[None]:
-        marks = markers_of((self._markers.end, *self._inner.control))
+        marks = markers_of((self._markers.end, *self._inner.tokens))
         self.sink.next_message()
         while marker := (yield from self.source.until(marks, self.sink.reasoning)):
             if marker in self._inner.begins:

@@ -33,6 +33,8 @@ FRAGMENTS = sorted(
     }
 )
 PARSERS = [*(known.make_parser for known in FORMATS.values()), ForcedParser]
+LONGEST = 300
+"""Characters of a generation."""
 MOST_CALLS = 60
 """Calls of Python functions that a character costs at most, where each comes alone."""
 
@@ -48,7 +50,7 @@ def read_twice(data: bytes) -> None:
         fragment = choices.PickValueInList(FRAGMENTS)
         begin, end = choices.ConsumeIntInRange(0, len(fragment)), choices.ConsumeIntInRange(0, len(fragment))
         parts += [fragment[begin:end] or fragment, choices.ConsumeUnicodeNoSurrogates(3)]
-    text = "".join(parts)
+    text = "".join(parts)[:LONGEST]
 
     def parser() -> Parser:
         inner = make_parser(FUNCTIONS)
@@ -63,6 +65,8 @@ def read_twice(data: bytes) -> None:
     special = (*make_parser.control, *(markers.markers if markers and markers.special else ()))
     assert not [marker for marker in special for text in shown if marker in text]
 
+    if choices.ConsumeIntInRange(0, 9):
+        return
     calls = 0
 
     def count(frame: FrameType, event: str, argument: object) -> None:

@@ -64,7 +64,9 @@ class Driver:
         self._last: set[asyncio.Task[None]] = set()
 
     def handle(self, event: Event) -> list[Output]:
-        """The outputs that ``event`` brings at once; asks are begun."""
+        """The outputs that ``event`` brings at once; asks are begun. What comes after the end is not even shown."""
+        if self.exchange.done:
+            return []
         return self._carry_out(event, self.exchange.handle(event))
 
     def upstream(self, data: bytes, at: float) -> Sequence[Command]:

@@ -59,7 +59,7 @@ def test_codex_sends_its_first_answer_back(stack: LocalStack, tmp_path: Path) ->
 
 def test_codex_shows_why_its_other_tools_are_refused(stack: LocalStack, tmp_path: Path) -> None:
     codex = Codex(stack, SCRIPTED.name, tmp_path, settings="")
-    with pytest.raises(AssertionError, match="Tools of type 'namespace' are not supported"):
+    with pytest.raises(AssertionError, match="is a tool of type 'namespace', which is not supported"):
         codex.ask(FIRST)
 
 

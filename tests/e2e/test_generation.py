@@ -160,10 +160,11 @@ async def test_a_runtime_without_guides_refuses_demands(guiding: Client, demand:
     assert (answer.status_code, error["code"], error["param"]) == (400, "unsupported_parameter", param)
 
 
-async def test_text_that_breaks_its_schema_is_a_502_and_never_a_wrong_answer(client: Client) -> None:
+async def test_text_that_breaks_its_schema_is_a_503_and_never_a_wrong_answer(client: Client) -> None:
     body = script("not JSON", text=json_schema(POINT))
     answer = await client.ask(body)
-    assert (answer.status_code, error_of(answer)["code"]) == (502, "infer_backend_unavailable")
+    assert (answer.status_code, error_of(answer)["code"]) == (503, "infer_backend_unavailable")
+    assert answer.headers["x-should-retry"] == "false"
 
 
 async def test_json_beside_tools_may_be_either(client: Client) -> None:

@@ -40,7 +40,7 @@ class Repository:
 
     def state(self, model: str) -> str | None:
         index = self._http.post("/repository/index", json={}).json()
-        state: str | None = next(entry.get("state") for entry in index if entry["name"] == model)
+        state: str | None = next((entry.get("state") for entry in index if entry["name"] == model), None)
         return state
 
 

@@ -32,7 +32,7 @@ class Visit:
     """A fetcher in a network where ``NAME`` is the server ``site``."""
 
     def __init__(self, site: Web, table: Mapping[str, Sequence[Sequence[str]]] | None = None, **limits: Any) -> None:
-        self.limits = replace(LIMITS, ports=(site.port, 443), **limits)
+        self.limits = LIMITS.model_copy(update={"ports": (site.port, 443), **limits})
         self.resolver = Resolver(table or {NAME: [[LOOPBACK]]})
         self.network = Network(allows, lambda: self.resolver, client_tls(AUTHORITY))
 

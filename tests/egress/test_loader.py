@@ -7,7 +7,6 @@ import base64
 import io
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import pytest
 from PIL import Image as Pillow
@@ -38,7 +37,7 @@ async def load(site: Web, *urls: str, limits: ImageLimits = LIMITS) -> list[Imag
     network = Network(lambda address: str(address) == LOOPBACK, lambda: Resolver({NAME: [[LOOPBACK]]}))
     refs = [ImageRef(f"input[{index}]", url) for index, url in enumerate(urls)]
     with ThreadPoolExecutor(1) as decoders:
-        loader = ImageLoader(replace(limits, ports=(site.port,)), decoders, network)
+        loader = ImageLoader(limits.model_copy(update={"ports": (site.port,)}), decoders, network)
         return await loader.load(refs, UnlimitedBytes())
 
 
@@ -68,7 +67,7 @@ async def test_images_come_in_the_order_of_the_request() -> None:
 async def test_images_are_fetched_side_by_side_up_to_the_bound() -> None:
     async with web({"/": gate(3)}) as site:
         urls = [f"http://{NAME}:{site.port}/"] * 8
-        assert len(await load(site, *urls, limits=replace(LIMITS, concurrency=3))) == 8
+        assert len(await load(site, *urls, limits=LIMITS.model_copy(update={"concurrency": 3}))) == 8
     assert site.most_running == 3
 
 

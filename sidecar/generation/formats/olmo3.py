@@ -10,6 +10,8 @@ Source: the chat template that vLLM ships for Olmo 3.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from sidecar.generation.formats.pythonic import PythonicParser
 from sidecar.generation.source import Steps
 
@@ -21,7 +23,7 @@ class Olmo3Parser(PythonicParser):
 
     begins = ("<function_calls>",)
     ends = ("</function_calls>",)
-    control: tuple[str, ...] = ()
+    control: ClassVar[tuple[str, ...]] = ()
 
     def read(self) -> Steps[None]:
         """Text and calls in turn."""

@@ -10,6 +10,7 @@ Source: the chat templates and model cards of Llama 3.2 and Llama 4.
 from __future__ import annotations
 
 import re
+from typing import ClassVar
 
 from sidecar.generation.calls import CallParser
 from sidecar.generation.json_scanner import PythonScanner
@@ -25,7 +26,7 @@ class PythonicParser(CallParser):
 
     begins = ("<|python_start|>",)
     ends = ("<|python_end|>",)
-    control: tuple[str, ...] = MARKERS
+    control: ClassVar[tuple[str, ...]] = MARKERS
     scanner = PythonScanner
 
     def read(self) -> Steps[None]:

@@ -60,6 +60,13 @@ EVENT_SCHEMAS: dict[str, Json] = {
         _name(type_): object_of(meaning, {"type": const(type_), "sequence_number": COUNT, **members})
         for type_, (meaning, members) in _EVENTS.items()
     },
+    "ServerSentEvent": object_of(
+        "An event of the stream, as its fields.",
+        {
+            "event": STRING | {"description": "The event's type."},
+            "data": STRING | {"contentMediaType": "application/json", "contentSchema": ref("StreamEvent")},
+        },
+    ),
     "StreamEvent": {
         "description": "The data of one event; the event's name is its `type`. `sequence_number` counts from 0.",
         "oneOf": [ref(_name(type_)) for type_ in _EVENTS],

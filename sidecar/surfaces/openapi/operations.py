@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from sidecar.responses.errors import CODES
-from sidecar.responses.json_text import Json
+from sidecar.responses.json_text import Json, json_bytes
 from sidecar.surfaces.endpoints import Operation
 from sidecar.surfaces.openapi.examples import error_example, event_examples, response_example
 from sidecar.surfaces.openapi.shorthand import COUNT, STRING, ref
@@ -76,7 +76,10 @@ def _error(surface: Surface, codes: list[str]) -> Json:
 
 def _create_response(surface: Surface) -> Json:
     body = {"schema": ref("CreateResponse"), "examples": {"request": {"value": surface.example}}}
-    events = {name: {"value": event} for name, event in event_examples(surface).items()}
+    events = {
+        name: {"value": {"event": name, "data": json_bytes(event).decode()}}
+        for name, event in event_examples(surface).items()
+    }
     return {
         "operationId": "createResponse",
         "summary": "Create a response",
@@ -90,7 +93,7 @@ def _create_response(surface: Surface) -> Json:
                         "schema": ref("Response"),
                         "examples": {"response": {"value": response_example(surface)}},
                     },
-                    "text/event-stream": {"schema": ref("StreamEvent"), "examples": events},
+                    "text/event-stream": {"schema": ref("ServerSentEvent"), "examples": events},
                 },
             },
             # What is not found here is another path.

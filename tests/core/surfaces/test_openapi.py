@@ -234,7 +234,7 @@ def test_the_error_that_is_sent_fits_its_schema() -> None:
 
 @pytest.mark.parametrize("member", ["type", "sequence_number", "item_id", "delta", "logprobs"])
 def test_an_event_without_a_member_does_not_fit(member: str) -> None:
-    event = dict(EVENT_EXAMPLES["response.output_text.delta"]["value"])
+    event = json.loads(EVENT_EXAMPLES["response.output_text.delta"]["value"]["data"])
     del event[member]
     assert misfits(DOCUMENT, SCHEMAS["StreamEvent"], event)
 

@@ -22,8 +22,8 @@ def map_body(context: Any, body: Any) -> Any:
         body["model"] = MODEL
     if isinstance(body.get("input"), list):
         body["input"] = _paired(body["input"])
-    if _demands_json(body):
-        # The scripted model heeds no guide, and a whole answer in another format than demanded is a 502.
+    if _demands_json(body) or _demands_call(body):
+        # The scripted model heeds no guide, and a whole answer that is not what was demanded is a 503.
         body["stream"] = True
     return body
 
@@ -32,6 +32,11 @@ def _demands_json(body: dict[str, Any]) -> bool:
     text = body.get("text")
     answer_format = text.get("format") if isinstance(text, dict) else None
     return isinstance(answer_format, dict) and answer_format.get("type") in ("json_object", "json_schema")
+
+
+def _demands_call(body: dict[str, Any]) -> bool:
+    choice = body.get("tool_choice")
+    return choice == "required" or isinstance(choice, dict)
 
 
 def _paired(items: list[Any]) -> list[Any]:

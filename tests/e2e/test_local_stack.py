@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from sidecar.generation.formats import FORMATS
-from stack.local import SCRIPTED, SCRIPTED_BY_FORMAT, SCRIPTED_MODELS, SMOLLM2, THINKING, LocalStack
+from stack.local import SCRIPTED, SCRIPTED_BY_FORMAT, SMOLLM2, THINKING, LocalStack
 from stack.triton import Triton
 from tests.e2e.client import Client, eventually, script
 
@@ -34,7 +33,8 @@ CALLS = {
 def scripted_stack(triton: Triton, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     address = f"127.0.0.1:{triton.grpc_port}"
     run_dir = tmp_path_factory.mktemp("scripted")
-    with LocalStack(run_dir, models=SCRIPTED_MODELS, triton_address=address, workers=1) as stack:
+    models = [SCRIPTED, THINKING, *(SCRIPTED_BY_FORMAT[name] for name in CALLS)]
+    with LocalStack(run_dir, models=models, triton_address=address, workers=1) as stack:
         yield stack
 
 
@@ -46,7 +46,7 @@ async def outputs(stack: LocalStack, model: str, text: str) -> list[dict[str, An
     return found
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", CALLS)
 async def test_a_scripted_model_calls_as_models_of_its_format_do(scripted_stack: LocalStack, name: str) -> None:
     (call,) = await outputs(scripted_stack, SCRIPTED_BY_FORMAT[name].name, CALLS[name])
     assert (call["type"], call["name"], json.loads(call["arguments"])) == ("function_call", "get_weather", ARGUMENTS)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from sidecar.generation.formats import FORMATS
 from stack import cli
 from stack.local import SCRIPTED_MODELS
 from stack.net import free_port, why_not_port
@@ -111,6 +112,6 @@ def test_the_first_screen_says_what_the_model_is_and_how_to_have_a_real_one() ->
     assert "docs/configuration.md" in screen
 
 
-def test_the_page_on_clients_names_every_scripted_model() -> None:
-    page = (ROOT / "docs" / "clients.md").read_text()
-    assert [model.name for model in SCRIPTED_MODELS if f"`{model.name}`" not in page] == []
+def test_there_is_a_scripted_model_for_every_format() -> None:
+    names = [model.name for model in SCRIPTED_MODELS]
+    assert names == ["scripted", "scripted-thinking", *(f"scripted-{name}" for name in FORMATS)]

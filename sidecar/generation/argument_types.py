@@ -25,6 +25,7 @@ _SAFE_PATTERN = re.compile(
 _REPEATS = re.compile(r"[*+{]")
 _MOST_REPEATS = 2
 _LONGEST_NAME = 64
+_MOST_REFERENCES = 100
 
 
 def types_of(schema: Mapping[str, Any], parameter: str) -> frozenset[str]:
@@ -63,7 +64,10 @@ def _value(text: str, types: frozenset[str]) -> str | None:
 
 
 class _Types:
-    """Asks one schema for types. ``None`` stands for a schema that says nothing; each reference is followed once."""
+    """Asks one schema for types. ``None`` stands for a schema that says nothing.
+
+    Each reference is followed once, and no more than a chain of them that could mean something.
+    """
 
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
@@ -97,9 +101,11 @@ class _Types:
 
         said: list[frozenset[str] | None] = []
         reference = schema.get("$ref")
-        if isinstance(reference, str) and (reference, name is None) not in self._followed:
-            self._followed.add((reference, name is None))
-            said.append(ask(_resolve(reference, self._root)))
+        if isinstance(reference, str) and len(self._followed) < _MOST_REFERENCES:
+            step = (reference, name is None)
+            repeated = step in self._followed
+            self._followed.add(step)
+            said.append(None if repeated else ask(_resolve(reference, self._root)))
         for combination in ("anyOf", "oneOf"):
             if isinstance(schema.get(combination), list):
                 branches = [types for types in map(ask, schema[combination]) if types is not None]

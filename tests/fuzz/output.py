@@ -32,6 +32,7 @@ FRAGMENTS = sorted(
         for generation, _ in generations.values()
     }
 )
+HARMONY = FORMATS["harmony"].make_parser
 PARSERS = [*(known.make_parser for known in FORMATS.values()), ForcedParser]
 LONGEST = 300
 """Characters of a generation."""
@@ -43,7 +44,8 @@ def read_twice(data: bytes) -> None:
     """Read a text made of ``data`` whole and in pieces: the same must come out, by the rules."""
     choices = atheris.FuzzedDataProvider(data)
     make_parser = choices.PickValueInList(PARSERS)
-    markers = choices.PickValueInList([None, *REASONING.values()])
+    # A format that has its own place for reasoning is not read with markers around it.
+    markers = choices.PickValueInList([None, *REASONING.values()]) if make_parser is not HARMONY else None
     opened, cut = choices.ConsumeBool(), choices.ConsumeBool()
     parts: list[str] = []
     while choices.remaining_bytes() and len(parts) < 20:

@@ -86,6 +86,11 @@ def test_a_schema_that_refers_to_itself_many_times_is_read_once() -> None:
     assert types_of({"properties": {"p": {"$ref": "#/$defs/0"}}, "$defs": definitions}, "p") == ALL
 
 
+def test_a_long_chain_of_references_is_not_followed_to_its_end() -> None:
+    definitions: dict[str, Any] = {str(i): {"$ref": f"#/$defs/{i + 1}"} for i in range(20_000)}
+    assert types_of({"properties": {"p": {"$ref": "#/$defs/0"}}, "$defs": definitions}, "p") == ALL
+
+
 @pytest.mark.parametrize(
     ("text", "types", "expected"),
     [

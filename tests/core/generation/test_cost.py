@@ -125,6 +125,15 @@ def test_a_string_of_arguments_costs_eight_calls(name: str, reasons: bool) -> No
     assert calls_per_piece(reading, words, ARGUMENTS) <= 8
 
 
+@each_format
+def test_the_work_is_linear_whatever_is_written(name: str) -> None:
+    beginnings = [IN_A_STRING[name][:length] for length in range(1, len(IN_A_STRING[name]) + 1)]
+    text = "".join([*beginnings, *FORMATS[name].markers, "{[(" * 50, '"}' * 50, ", " * 50, "\\" * 50]) * 3
+    reading = FORMATS[name].make_parser(FUNCTIONS)
+    calls, _ = count_calls(reading.feed, [*text])
+    assert calls <= 15
+
+
 def test_looking_for_stop_strings_costs_one_call() -> None:
     calls, texts = count_calls(StopStrings(["<|im_end|>", "\n\nUser:"]).feed, [" word", " and", " another,"] * 20)
     assert (calls, "".join(texts[:3])) == (1, " and another, word")

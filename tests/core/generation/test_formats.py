@@ -101,7 +101,13 @@ FRAGMENTS = [
     ),
     *(WEATHER[:at] for at in (1, 8, 20, 36, 50, -2, -1)),
 ]
-noise = st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=4), max_size=8).map("".join)
+parts = st.builds(
+    lambda fragment, begin, length: fragment[begin : begin + length],
+    st.sampled_from(FRAGMENTS),
+    st.integers(0, 40),
+    st.integers(1, 80),
+)
+noise = st.lists(st.sampled_from(FRAGMENTS) | parts | st.text(max_size=4), max_size=8).map("".join)
 without_markup = [name for name in PARSERS if name != "harmony"]
 
 

@@ -45,7 +45,6 @@ class Answer:
         self._has_its_call = False
         # The kind of the open item, by the segment that grows it.
         self._open: Kind | None = None
-        self._reasons = False
         self._space = ""
         self._events: list[bytes] = []
 
@@ -79,13 +78,13 @@ class Answer:
             self._events.append(self.begin())
         usage = self._usage
         usage.output_tokens += tokens
-        segments = self._parser.feed(text) if (text := self._stops.feed(text)) else ()
-        # Tokens that show nothing, such as the closing marker's, belong to the phase they come in.
-        if segments:
-            self._reasons = segments[0][0] is REASONING
-        if self._reasons:
+        parser = self._parser
+        reasoned = parser.in_reasoning
+        if text := self._stops.feed(text):
+            self._events += map(self._write, parser.feed(text))
+        # The markers around the reasoning belong to it.
+        if reasoned or parser.in_reasoning:
             usage.reasoning_tokens += tokens
-        self._events += map(self._write, segments)
         self.stopped = self._has_its_call or self._stops.matched
         return not self.stopped
 

@@ -34,6 +34,7 @@ class CoroutineParser(ABC):
         self.sink = sink or Sink()
         self.tokens = self.control
         """The special tokens, with those of what is set aside."""
+        self.in_reasoning = False
         self._aside: tuple[str, Callable[[], Steps[None]]] | None = None
         self._look_for_markers()
         self._steps = self.read()
@@ -50,6 +51,7 @@ class CoroutineParser(ABC):
         else:
             source.feed(text)
             next(self._steps, None)
+            self.in_reasoning = self.sink.in_reasoning
         return self.sink.take()
 
     def end(self, *, cut: bool = False) -> list[Segment]:

@@ -62,6 +62,7 @@ class ReasoningParser(CoroutineParser):
     def _reasoning(self) -> Steps[None]:
         marks = markers_of((self._markers.end, *self._inner.tokens))
         self.sink.next_message()
+        self.sink.in_reasoning = True
         while marker := (yield from self.source.until(marks, self.sink.reasoning)):
             if marker in self._inner.begins:
                 break
@@ -69,6 +70,7 @@ class ReasoningParser(CoroutineParser):
             if marker == self._markers.end:
                 break
             self._inner.drop(self.sink.reasoning)
+        self.sink.in_reasoning = False
         yield from self.source.space()
         self.sink.next_message()
 

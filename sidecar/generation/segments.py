@@ -34,7 +34,9 @@ Segment = tuple[Kind, str]
 
 
 class Parser(Protocol):
-    """Reads one generated text."""
+    """Reads one generated text. ``in_reasoning`` is whether what it has been fed so far ends in the reasoning."""
+
+    in_reasoning: bool
 
     def feed(self, text: str) -> Sequence[Segment]:
         """The segments that ``text`` adds."""

@@ -14,11 +14,13 @@ _BETWEEN_MESSAGES = "\n\n"
 class Sink:
     """Segments since the last :meth:`take`, with those of one kind in a row joined.
 
-    ``last`` is the last visible text or reasoning that came.
+    ``last`` is the last visible text or reasoning that came. ``in_reasoning`` is whether the text that was read last
+    stands in the reasoning, between its markers.
     """
 
     def __init__(self) -> None:
         self.call_open = False
+        self.in_reasoning = False
         self.blank = True
         self.last = ""
         self._segments: list[Segment] = []

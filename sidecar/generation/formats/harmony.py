@@ -64,7 +64,8 @@ class HarmonyParser(CallParser):
             return
         self.sink.next_message()
         named = _CHANNEL_NAME.match(channel or role)
-        emit = self.sink.reasoning if named and named[1] == _REASONING else self.sink.text
+        self.sink.in_reasoning = named is not None and named[1] == _REASONING
+        emit = self.sink.reasoning if self.sink.in_reasoning else self.sink.text
         if not marker and named:
             emit((channel or role)[named.end() :])
         yield from self._body(emit)
@@ -94,6 +95,7 @@ class HarmonyParser(CallParser):
             if marker in _ENDS:
                 break
             self.drop(emit)
+        self.sink.in_reasoning = False
         self.sink.next_message()
 
 

@@ -64,7 +64,7 @@ def read_twice(data: bytes) -> None:
     assert found(run(parser(), split_at(text, cuts), cut=cut)) == whole
     assert CALL_BROKEN not in [kind for kind, _ in (segments[:-1] if cut else segments)]
     shown = [text for kind, text in segments if kind not in (CALL, CALL_DONE, CALL_BROKEN)]
-    special = (*make_parser.control, *(markers.markers if markers and markers.special else ()))
+    special = (*make_parser.control, *((markers.begin, markers.end) if markers and markers.special else ()))
     assert not [marker for marker in special for text in shown if marker in text]
 
     if choices.ConsumeIntInRange(0, 9):

@@ -54,7 +54,7 @@ class BareObjectsParser(CallParser):
 
     def _look_for_markers(self) -> None:
         super()._look_for_markers()
-        self.json = BareScanner(self.source, self.quote, self.control)
+        self.json = BareScanner(self.source, self.quote, self.tokens)
 
     def read(self) -> Steps[None]:
         """Text and calls in turn."""

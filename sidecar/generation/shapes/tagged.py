@@ -52,8 +52,8 @@ class TaggedParser(CallParser):
     def _look_for_markers(self) -> None:
         super()._look_for_markers()
         lines = tuple("\n" + tag for tag in (self.parameter_tag, self.call_end, *self.after, *self.begins))
-        self._certain_ends = (*lines, "\n" + self.parameter_end, *self.control)
-        self._value_end = markers_of((self.frame[1] + self.parameter_end, *self.ends, *lines, *self.control))
+        self._certain_ends = (*lines, "\n" + self.parameter_end, *self.tokens)
+        self._value_end = markers_of((self.frame[1] + self.parameter_end, *self.ends, *lines, *self.tokens))
 
     def read(self) -> Steps[None]:
         """Text and calls in turn."""
@@ -141,7 +141,7 @@ class TaggedParser(CallParser):
         yield from self.source.space()
         if not (yield from self.source.peek()):
             return True
-        return bool((yield from self.source.ahead(self.parameter_tag, *self.ends, *self.begins, *self.control)))
+        return bool((yield from self.source.ahead(self.parameter_tag, *self.ends, *self.begins, *self.tokens)))
 
     def _begins_object(self) -> Steps[bool]:
         yield from self.source.space()

@@ -134,6 +134,19 @@ def test_special_tokens_of_reasoning_are_never_text(generation: str, expected: l
         assert found(run(ReasoningParser(REASONING["mistral"], inner, opened=False), pieces)) == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "call_begun"),
+    [
+        ("minimax_m2", '<minimax:tool_call><invoke name="get_weather"><parameter name="city">'),
+        ("gemma4", '<|tool_call>call:get_weather{city:<|"|>'),
+    ],
+)
+def test_special_tokens_of_reasoning_end_a_bare_value(name: str, call_begun: str) -> None:
+    reading = ReasoningParser(REASONING["mistral"], FORMATS[name].make_parser(FUNCTIONS), opened=False)
+    expected = [call("get_weather", '{"city": "Paris"}'), reasoning("Hm."), text("Hi.")]
+    assert found(run(reading, f"{call_begun}Paris[THINK]Hm.[/THINK]Hi.")) == expected
+
+
 def test_special_tokens_of_reasoning_are_no_text_without_functions() -> None:
     reader = ReasoningParser(REASONING["mistral"], PlainText(), opened=False)
     assert found(run(reader, ["A[/THINK]B", "[THINK]C"])) == [text("AB"), reasoning("C")]

@@ -15,9 +15,10 @@ from sidecar.generation.argument_types import json_of, types_of
 from sidecar.generation.calls import CallParser, Functions
 from sidecar.generation.coroutine import markers_of
 from sidecar.generation.json_scanner import escaped
-from sidecar.generation.source import Steps
+from sidecar.generation.source import Emit, Steps
 
 _KEY = re.compile(r'[^<>"\n]*')
+_SPACE = re.compile(r"\s*")
 _ATTRIBUTES = re.compile(r"[^<>\n]*")
 _IS_STRING = re.compile(r'\b(?:string="true"|type="string")')
 _STRING = frozenset(("string",))
@@ -127,18 +128,17 @@ class TaggedParser(CallParser):
                 own = tag == self.parameter_tag or tag in self.ends
                 self.source.take(len(end) if own else len(end) - len(tag))
                 break
-            self.source.hold()
-            self.source.take(len(end))
-            if (yield from self._markup_follows()):
-                self.source.release()
+            taken = [self.source.take(len(end))]
+            if (yield from self._markup_follows(taken.append)):
                 break
-            emit(self.source.release())
+            emit("".join(taken))
         if end or not self.source.cut:
             self.argument('"' if types == _STRING else json_of("".join(parts), types))
         return next((tag for tag in (self.parameter_tag, *self.ends) if end.endswith(tag)), end)
 
-    def _markup_follows(self) -> Steps[bool]:
-        yield from self.source.space()
+    def _markup_follows(self, emit: Emit) -> Steps[bool]:
+        """Pass on white space, and tell whether markup follows it, or nothing."""
+        yield from self.source.run(_SPACE, emit)
         if not (yield from self.source.peek()):
             return True
         return bool((yield from self.source.ahead(self.parameter_tag, *self.ends, *self.begins, *self.tokens)))

@@ -41,6 +41,10 @@ SLIPS: dict[str, Generations] = {
             f"{_CITY}\n</parameter>\n</parameter></function></function>\n</tool_call>\n</tool_call>ok",
             [_PARIS, text("ok")],
         ),
+        "a tag in the first value, which is no string": (
+            '<tool_call>\n<function=get_weather>\n<parameter=at>{"x": "</parameter> b"}</parameter></function>ok',
+            [call("get_weather", '{"at": {"x": "</parameter> b"}}'), text("ok")],
+        ),
         "prose": (
             "Write `<function=shell>` to call it, or <tool_call><function=shell><parameter=.",
             [text("Write `<function=shell>` to call it, or <tool_call><function=shell><parameter=.")],

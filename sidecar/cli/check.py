@@ -13,7 +13,7 @@ from typing import NamedTuple
 from sidecar.backends.triton.client import TritonUnreachableError, discover
 from sidecar.backends.triton.discovery import UnknownContractError
 from sidecar.config.models import Config, ModelConfig
-from sidecar.server.models import load_model, notes_on
+from sidecar.server.models import load_model
 
 _ENVOY_SECONDS = 60
 
@@ -56,7 +56,7 @@ def _check_prompt(config: ModelConfig) -> Iterator[Finding]:
         yield Finding(False, f"{config.name}: context_length {config.context_length} is more than the model's {known}")
     else:
         yield Finding(True, f"{config.name}: tokenizer and chat template load; {limits}")
-    for note in notes_on(model):
+    for note in model.notes:
         yield Finding(True, f"{config.name}: {note}", note=True)
 
 

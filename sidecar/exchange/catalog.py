@@ -16,14 +16,16 @@ from sidecar.responses.errors import ApiError
 class ServedModel:
     """One model: its settings, and what was made of them.
 
-    ``style`` is how it writes. ``created`` is when its files were made, in seconds since the epoch. ``contract`` is
-    ``None`` until Triton has been asked.
+    ``style`` is how it writes. ``created`` is when its files were made, in seconds since the epoch. ``notes`` are what
+    its operator and its clients should know of how it is served, a sentence each. ``contract`` is ``None`` until Triton
+    has been asked.
     """
 
     settings: ModelConfig
     renderer: PromptRenderer
     style: Style
     created: int = 0
+    notes: tuple[str, ...] = ()
     contract: Contract | None = None
 
     @property

@@ -32,4 +32,6 @@ def answer_at_once(target: Target, surface: Surface, catalog: Catalog) -> Reply:
 
 
 def _model(name: str, catalog: Catalog) -> Json:
-    return {"id": name, "object": "model", "created": catalog.find(name).created, "owned_by": catalog.node}
+    served = catalog.find(name)
+    model = {"id": name, "object": "model", "created": served.created, "owned_by": catalog.node}
+    return {**model, "b3os": {"notes": list(served.notes)}} if served.notes else model

@@ -144,7 +144,7 @@ class _ItemReader:
         images: list[dict[str, Any]] = []
         for call in calls:
             self._calls_read += 1
-            call_id = call.call_id if self._features.any_call_id else f"{self._calls_read:09d}"
+            call_id = self._call_id(call)
             function = {"name": call.name, "arguments": self._arguments(call.arguments)}
             turn["tool_calls"].append({"id": call_id, "type": "function", "function": function})
             index, output = self._outputs[call.call_id]
@@ -156,6 +156,12 @@ class _ItemReader:
         if images:
             # No template takes images in a tool turn.
             self._turns.append({"role": "user", "content": images})
+
+    def _call_id(self, call: FunctionCall) -> str:
+        if self._features.tools and not self._features.call_names:
+            # As Kimi K2 writes them, counted through the conversation.
+            return f"functions.{call.name}:{self._calls_read - 1}"
+        return call.call_id if self._features.any_call_id else f"{self._calls_read:09d}"
 
     def _message(self, index: int, item: InputMessage) -> Turn:
         content = self._content(item.content, f"input[{index}].content")

@@ -59,6 +59,8 @@ class TemplateFeatures:
     """A user turn after a tool turn, without an answer between them."""
     any_call_id: bool
     """Call ids of any form; some templates insist on nine letters and digits."""
+    call_names: bool
+    """The name of a call; some templates write its id alone, which then has to hold the name."""
     reasoning: bool
     """``reasoning_content`` of an assistant turn after the last user turn."""
     images: bool
@@ -94,6 +96,7 @@ def detect_features(template: ChatTemplate) -> TemplateFeatures:
         parallel_calls=_shows(template, [_USER, both_calls, _result(), _result(_SECOND_CALL_ID)], "probe-result"),
         user_after_tool=_shows(template, [_USER, calls, _result(), _SECOND], "probe-result", "probe-second"),
         any_call_id=_takes_call(template, arguments, call_id="call_probe-0001"),
+        call_names=_shows(template, [_USER, calls, _result()], "probe_tool"),
         reasoning=_shows(template, [_USER, reasoning_call, _result()], "probe-reasoning")
         or _shows(template, [_USER, reasoning_answer], "probe-reasoning"),
         images=_takes_images(template),
@@ -109,7 +112,7 @@ def _call(arguments: Any, call_id: str = _CALL_ID) -> Turn:
 
 
 def _result(call_id: str = _CALL_ID) -> Turn:
-    return {"role": "tool", "content": "probe-result", "tool_call_id": call_id, "name": "probe_tool"}
+    return {"role": "tool", "content": "probe-result", "tool_call_id": call_id, "name": "probe_result"}
 
 
 def _takes_call(template: ChatTemplate, arguments: Any, call_id: str = _CALL_ID) -> bool:

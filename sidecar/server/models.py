@@ -5,7 +5,7 @@ from __future__ import annotations
 from sidecar.config.models import ModelConfig, ReasoningMarkers
 from sidecar.exchange.catalog import ServedModel
 from sidecar.generation.reasoning import ReasoningFormat
-from sidecar.generation.style import choose_style
+from sidecar.generation.style import Style, choose_style
 from sidecar.prompts.chat_model import load_chat_model
 from sidecar.prompts.renderer import PromptRenderer
 from sidecar.prompts.tokenizer import read_template
@@ -22,24 +22,26 @@ def load_model(settings: ModelConfig) -> ServedModel:
     reasoning = ReasoningFormat(named.begin, named.end) if isinstance(named, ReasoningMarkers) else named
     style = choose_style(template, reasoning=reasoning, calls=settings.tool_format)
     chat_model = load_chat_model(settings.tokenizer, style.markers)
+    renderer = PromptRenderer(chat_model, late_system=settings.late_system, tools_as_text=style.calls_assumed)
     return ServedModel(
         settings=settings,
-        renderer=PromptRenderer(chat_model, late_system=settings.late_system, tools_as_text=style.calls_assumed),
+        renderer=renderer,
         style=style,
         created=int((settings.tokenizer / "tokenizer.json").stat().st_mtime),
+        notes=tuple(_notes_on(renderer, style)),
     )
 
 
-def notes_on(model: ServedModel) -> list[str]:
-    """What its operator should know of how the model is served, a sentence each."""
+def _notes_on(renderer: PromptRenderer, style: Style) -> list[str]:
+    """What is to be known of how a model is served, a sentence each."""
     notes = []
-    if model.renderer.tools_unread:
+    if renderer.tools_unread:
         notes.append(
             "the chat template shows tools in a form that is not known; they are described in the system text instead, "
             "unless tool_format names their form"
         )
-    if model.style.unknown_reasoning:
-        markers = " and ".join(model.style.unknown_reasoning)
+    if style.unknown_reasoning:
+        markers = " and ".join(style.unknown_reasoning)
         notes.append(
             f"the chat template writes {markers}: reasoning between them is text unless reasoning_format names them"
         )

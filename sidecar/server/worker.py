@@ -27,7 +27,7 @@ from sidecar.extproc.sessions import Sessions
 from sidecar.extproc.transport.grpc_aio import ExtProcService
 from sidecar.responses.errors import ApiError
 from sidecar.responses.sealing import Sealer
-from sidecar.server.models import load_model, notes_on
+from sidecar.server.models import load_model
 from sidecar.server.performers import make_performers
 from sidecar.server.preparation import preparation_threads
 from sidecar.surfaces import SURFACES, Surface
@@ -56,7 +56,7 @@ async def _serve(config: Config, index: int) -> None:
     stop = _stop_event()
     catalog = Catalog(config.node, config.keep_alive, map(load_model, config.models))
     for model in catalog:
-        for note in notes_on(model):
+        for note in model.notes:
             _log.warning("%s: %s", model.name, note)
     # Everything loaded so far lives as long as the worker: the garbage collector need not look at it again.
     gc.freeze()

@@ -112,6 +112,7 @@ def model(prompt_tokens: int = 5, **changes: Any) -> ServedModel:
         "style": Style(None, None),
         "contract": TokenLevel(INPUTS, batched=True, tokens_per_block=0),
         "created": 0,
+        "notes": (),
     }
     made |= {name: changes.pop(name) for name in made.keys() & changes.keys()}
     return ServedModel(ModelConfig(**(settings | changes)), **made)

@@ -72,7 +72,14 @@ SHARED_SCHEMAS: dict[str, Json] = {
     ),
     "Model": object_of(
         "A model that is served.",
-        {"id": STRING, "object": const("model"), "created": UNIX_TIME, "owned_by": STRING},
+        {
+            "id": STRING,
+            "object": const("model"),
+            "created": UNIX_TIME,
+            "owned_by": STRING,
+            "b3os": object_of("How it is served, where that is not as its makers meant.", {"notes": list_of(STRING)}),
+        },
+        optional=("b3os",),
     ),
     "ModelList": object_of(
         "All models, an alias as a model of its own.", {"object": const("list"), "data": list_of(ref("Model"))}

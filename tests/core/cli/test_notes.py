@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sidecar.config.models import ModelConfig
-from sidecar.server.models import load_model, notes_on
+from sidecar.server.models import load_model
 from tests.core.prompts.chat_models import PLAIN, TOOLS, byte_level
 
 HERMES = TOOLS + '{# <tool_call>{"name": f, "arguments": {}}</tool_call> #}'
@@ -19,7 +19,7 @@ def notes(directory: Path, template: str, **settings: str) -> str:
     byte_level().save(str(directory / "tokenizer.json"))
     (directory / "tokenizer_config.json").write_text(json.dumps({"chat_template": template}))
     model = {"name": "m", "triton_model": "m", "tokenizer": directory, "context_length": 1000, **settings}
-    return "\n".join(notes_on(load_model(ModelConfig.model_validate(model))))
+    return "\n".join(load_model(ModelConfig.model_validate(model)).notes)
 
 
 def test_tools_in_no_known_form_are_told(tmp_path: Path) -> None:

@@ -67,6 +67,9 @@ TOOLS = """
 {% if enable_thinking is defined and not enable_thinking %}<think></think>{% endif %}"""
 """Takes everything: tools, reasoning, images, a thinking switch, a grade of effort."""
 
+CALLS_BY_ID = TOOLS.replace("{{ call.function.name }}", "")
+"""As ``TOOLS``, but of a call it writes the id and not the name, as Kimi K2's template does."""
+
 STRICT_CALLS = (
     """
 {%- for message in messages -%}

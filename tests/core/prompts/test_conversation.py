@@ -8,7 +8,7 @@ from sidecar.prompts.conversation import to_tools, to_turns
 from sidecar.prompts.features import TemplateFeatures, detect_features
 from sidecar.prompts.template import ChatTemplate, Turn
 from sidecar.responses.errors import ApiError
-from tests.core.prompts.chat_models import ALTERNATING, FIRST_SYSTEM_ONLY, PLAIN, STRICT_CALLS, TOOLS
+from tests.core.prompts.chat_models import ALTERNATING, CALLS_BY_ID, FIRST_SYSTEM_ONLY, PLAIN, STRICT_CALLS, TOOLS
 from tests.core.surfaces.node_requests import TOOL, accept
 
 IMAGE = {"type": "input_image", "image_url": "data:image/png;base64,AA"}
@@ -318,6 +318,15 @@ def test_a_template_for_single_calls_gets_them_one_after_another_with_short_ids(
         ("assistant", "", ["000000002"]),
         ("tool", "out c2"),
     ]
+
+
+def test_a_template_that_writes_the_ids_of_calls_alone_gets_the_names_in_them() -> None:
+    items = [USER, call("c1"), call("c2"), output("c2"), output("c1"), call("c3"), output("c3")]
+    conversation = turns(CALLS_BY_ID, *items)
+    named = [[one["id"] for one in turn["tool_calls"]] for turn in conversation if "tool_calls" in turn]
+    assert named == [["functions.f_c1:0", "functions.f_c2:1"], ["functions.f_c3:2"]]
+    results = [turn["tool_call_id"] for turn in conversation if turn["role"] == "tool"]
+    assert results == ["functions.f_c1:0", "functions.f_c2:1", "functions.f_c3:2"]
 
 
 def test_a_template_that_wants_an_answer_after_a_tool_turn_gets_one() -> None:

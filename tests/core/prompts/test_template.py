@@ -9,7 +9,7 @@ import pytest
 
 from sidecar.prompts.features import detect_features
 from sidecar.prompts.template import ChatTemplate, TemplateFailure
-from tests.core.prompts.chat_models import ALTERNATING, FIRST_SYSTEM_ONLY, PLAIN, STRICT_CALLS, TOOLS
+from tests.core.prompts.chat_models import ALTERNATING, CALLS_BY_ID, FIRST_SYSTEM_ONLY, PLAIN, STRICT_CALLS, TOOLS
 
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
 USER = {"role": "user", "content": "hi"}
@@ -77,7 +77,8 @@ def test_data_is_never_read_as_a_template(text: str) -> None:
 
 
 NO_TOOLS = {
-    *("tools", "argument_objects", "argument_text", "any_call_id", "reasoning", "images", "thinking_switch", "grades")
+    *("tools", "argument_objects", "argument_text", "any_call_id", "call_names"),
+    *("reasoning", "images", "thinking_switch", "grades"),
 }
 EVERYTHING = set(asdict(detect_features(ChatTemplate(TOOLS))))
 
@@ -86,6 +87,7 @@ EVERYTHING = set(asdict(detect_features(ChatTemplate(TOOLS))))
     ("source", "missing"),
     [
         pytest.param(TOOLS, {"argument_text"}, id="tools"),
+        pytest.param(CALLS_BY_ID, {"argument_text", "call_names"}, id="calls by id"),
         pytest.param(STRICT_CALLS, {"argument_text", "parallel_calls", "any_call_id", "user_after_tool"}, id="strict"),
         pytest.param(
             PLAIN,

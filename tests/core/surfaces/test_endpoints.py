@@ -116,6 +116,13 @@ def test_a_model_is_found_by_its_alias(path: str) -> None:
     assert json.loads(get(path, b"ignored")[1].body) == model("b3os/abc", 1_700_000_000)
 
 
+def test_the_list_tells_what_is_to_be_known_of_a_model() -> None:
+    asked = Exchange(NODE, kit.catalog(kit.model(notes=("tools are text",))), (), entropy=bytes(18))
+    head = {":method": "GET", ":path": "/v1/infer/models/letters"}
+    reply = kit.reply(asked.handle(RequestComplete(head, b"", 0, 100.0, 1_800_000_000.0, 100.0)))
+    assert json.loads(reply.body) == model("letters", 0) | {"b3os": {"notes": ["tools are text"]}}
+
+
 def test_an_unknown_model_is_a_404_that_names_the_parameter() -> None:
     asked, reply = get("/v1/infer/models/gpt-5")
     error = json.loads(reply.body)["error"]

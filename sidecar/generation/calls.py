@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 from sidecar.generation.call_object import CallObject
 from sidecar.generation.coroutine import CoroutineParser, markers_of
-from sidecar.generation.json_scanner import JsonScanner, escaped, strings_within
+from sidecar.generation.json_scanner import JsonScanner, escaped
 from sidecar.generation.source import Steps
 
 _NAME = re.compile(r"[\w.-]*")
@@ -51,7 +51,7 @@ class CallParser(CoroutineParser):
         super()._look_for_markers()
         self._closers = markers_of((*self.ends, *self.tokens))
         self._control = _any_of(self.tokens)
-        self.json = self.scanner(self.source, strings_within(self.tokens))
+        self.json = self.scanner(self.source, self.tokens)
 
     # Between calls.
 

@@ -46,9 +46,10 @@ class JsonScanner:
     escape: ClassVar[re.Pattern[str]] = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
     escape_begun: ClassVar[re.Pattern[str]] = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?")
 
-    def __init__(self, source: Source, strings: dict[str, Markers] | None = None) -> None:
+    def __init__(self, source: Source, walls: tuple[str, ...] = ()) -> None:
         self._source = source
-        self._strings = strings or _STRINGS
+        self._strings = _strings_within(walls)
+        self._like_containers = tuple(wall for wall in walls if wall[0] in _ENDS)
         self._ends: list[str] = []
         self._closable = 0
         self._pending: list[str] = []
@@ -81,6 +82,8 @@ class JsonScanner:
         ends, pending, source = self._ends, self._pending, self._source
         while True:
             character = yield from source.peek()
+            if self._like_containers and (yield from source.ahead(*self._like_containers)):
+                return False
             if character in _ENDS:
                 ends.append(_ENDS[source.take(1)])
                 pending.append("{" if character == "{" else "[")
@@ -219,15 +222,12 @@ class PythonScanner(JsonScanner):
 
 
 @lru_cache(maxsize=256)
-def strings_within(walls: tuple[str, ...]) -> dict[str, Markers]:
+def _strings_within(walls: tuple[str, ...]) -> dict[str, Markers]:
     """What is looked for in strings, by their quote: its end, and markers that end everything."""
     return {
         '"': Markers(*walls, characters=r'"\\\x00-\x1f'),
         "'": Markers(*walls, characters=r"""'"\\\x00-\x1f"""),
     }
-
-
-_STRINGS = strings_within(())
 
 
 def whole_value(text: str) -> str | None:

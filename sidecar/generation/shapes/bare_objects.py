@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from sidecar.generation.calls import CallParser
 from sidecar.generation.coroutine import markers_of
-from sidecar.generation.json_scanner import JsonScanner, escaped, strings_within
+from sidecar.generation.json_scanner import JsonScanner, escaped
 from sidecar.generation.source import Emit, Source, Steps
 
 _KEY = re.compile(r"[^:{}\[\],<>\"\n]*")
@@ -21,7 +21,7 @@ class BareScanner(JsonScanner):
     """Reads such objects, and passes on the JSON of the same values. ``quote`` stands on either side of a string."""
 
     def __init__(self, source: Source, quote: str, walls: tuple[str, ...]) -> None:
-        super().__init__(source, strings_within(walls))
+        super().__init__(source, walls)
         self._quote = quote
         self._string_end = markers_of((quote, *walls))
 

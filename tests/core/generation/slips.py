@@ -130,6 +130,10 @@ SLIPS: dict[str, Generations] = {
             [shell("ls"), call("now", "{}")],
         ),
         "markers in text": ("Hi[ARGS] there", [text("Hi there")]),
+        "a marker where a list might begin": (
+            '[TOOL_CALLS]shell[ARGS]{"a": "b", "cmd": [ARGS] so',
+            [call("shell", '{"a": "b"}'), text("so")],
+        ),
     },
     "deepseek": {
         "a fence without a type": (f"{_BEGIN}shell{_SEP}\n```json\n{SHELL}\n```{_END}ok", [shell("ls"), text("ok")]),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.generation.json_scanner import JsonScanner, PythonScanner, strings_within
+from sidecar.generation.json_scanner import JsonScanner, PythonScanner
 from sidecar.generation.source import Source
 from tests.core.generation.segments_kit import refuse
 from tests.core.splits import split_at
@@ -133,5 +133,5 @@ def test_a_wall_ends_a_string() -> None:
     source.feed('{"a": "b<|end|>')
     passed: list[str] = []
     with pytest.raises(StopIteration):
-        next(JsonScanner(source, strings_within(("<|end|>",))).value(passed.append))
+        next(JsonScanner(source, ("<|end|>",)).value(passed.append))
     assert ("".join(passed), source.take_rest()) == ('{"a": "b"}', "<|end|>")

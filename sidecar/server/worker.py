@@ -80,9 +80,11 @@ async def _serve(config: Config, index: int) -> None:
 
 
 def _surfaces(config: Config) -> dict[str, Surface]:
-    settings = config.surfaces.model_dump()
     sealer = Sealer(read_sealing_key(config.sealing_key)) if config.sealing_key else None
-    return {name: replace(surface, **settings[name], sealer=sealer) for name, surface in SURFACES.items()}
+    return {
+        name: replace(surface, settings=getattr(config.surfaces, name), sealer=sealer)
+        for name, surface in SURFACES.items()
+    }
 
 
 async def _start(config: Config, index: int, sessions: Sessions) -> tuple[grpc.aio.Server, health.aio.HealthServicer]:

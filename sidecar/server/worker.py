@@ -40,7 +40,8 @@ _MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 # Envoy checks health every second and waits a second for the answer: after this it sends nothing new.
 _HEALTH_NOTICE_SECONDS = 2.5
 # Kept at the end of a drain, so that streams still running end with an error event instead of being cut.
-_LAST_WORDS_SECONDS = 1.0
+_LAST_WORDS_SECONDS = 2.0
+_LAST_WRITES_SECONDS = 0.5
 
 _log = logging.getLogger(__name__)
 
@@ -121,15 +122,16 @@ async def _start(config: Config, index: int, sessions: Sessions) -> tuple[grpc.a
 async def _drain(
     server: grpc.aio.Server, set_health: health.aio.HealthServicer, sessions: Sessions, seconds: float
 ) -> None:
-    """Take no new requests, let the running ones finish, and end the rest with an error before the deadline."""
+    """Take no new requests, let the running ones finish, and end the rest with an error at the deadline."""
     _log.info("draining %d sessions for at most %g s", sessions.active, seconds)
     await set_health.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
     await asyncio.sleep(_HEALTH_NOTICE_SECONDS)
-    stopped = asyncio.ensure_future(server.stop(seconds + _LAST_WORDS_SECONDS))
-    done, _ = await asyncio.wait({stopped}, timeout=seconds)
-    if not done:
+    if not await sessions.idle(seconds):
         sessions.abort_all(ApiError("node_unavailable", "The node is restarting; try again shortly."))
-    await stopped
+        await sessions.idle(_LAST_WORDS_SECONDS)
+    # A session has ended when its last words have been given to gRPC, which may not have written them yet.
+    await asyncio.sleep(_LAST_WRITES_SECONDS)
+    await server.stop(0)
     await sessions.settled()
 
 

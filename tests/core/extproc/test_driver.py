@@ -257,3 +257,14 @@ async def test_an_observer_that_fails_harms_nobody_and_is_told_of_once(caplog: p
     assert [record.getMessage() for record in caplog.records] == [
         "the observer Broken failed; its further failures are not logged"
     ]
+
+
+async def test_observers_see_the_end_once() -> None:
+    run = Run(model=kit.model())
+    run.handle(kit.request())
+    await run.until(Calling)
+    run.handle(kit.broken_end())
+    seen = list(run.watcher.seen)
+    run.handle(ClientGone())
+    run.handle(Abort(RESTARTING))
+    assert run.watcher.seen == seen

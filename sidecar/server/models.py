@@ -32,7 +32,7 @@ def load_models(models: Iterable[ModelConfig]) -> list[ServedModel]:
     return loaded
 
 
-def load_model(settings: ModelConfig, index: int) -> ServedModel:
+def load_model(settings: ModelConfig, index: int = 0) -> ServedModel:
     """The model ``index`` of a configuration as exchanges need it; its contract is still to be discovered.
 
     Raises:

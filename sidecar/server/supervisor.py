@@ -26,6 +26,8 @@ REFUSED = 2
 """The exit status of a worker whose configuration cannot be used, and then of the supervisor."""
 FAILED = 1
 """The exit status of a supervisor whose workers cannot be started."""
+STOP_MARGIN_SECONDS = 10.0
+"""What a stopping worker may take on top of the drain, for the notice to Envoy and the last words."""
 
 # A worker that has served this long was well; its next restart is immediate again.
 _HEALTHY_SECONDS = 10.0
@@ -33,8 +35,6 @@ _FIRST_DELAY_SECONDS = 0.1
 _LONGEST_DELAY_SECONDS = 5.0
 # While no worker serves, so many starts of each may fail one after another.
 _MOST_FAILED_STARTS = 5
-# On top of the drain: the notice to Envoy and the last words.
-_STOP_MARGIN_SECONDS = 10.0
 
 _log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ async def supervise(config: Config, config_path: Path) -> int:
     async def start(index: int) -> Process:
         return await _start(config_path, index)
 
-    fleet = Fleet(config.workers, config.drain + _STOP_MARGIN_SECONDS, start)
+    fleet = Fleet(config.workers, config.drain + STOP_MARGIN_SECONDS, start)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, fleet.stop)

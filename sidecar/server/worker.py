@@ -10,7 +10,9 @@ import signal
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
+from math import ceil
 from pathlib import Path
 
 import grpc
@@ -42,6 +44,8 @@ _HEALTH_NOTICE_SECONDS = 2.5
 # Kept at the end of a drain, so that streams still running end with an error event instead of being cut.
 _LAST_WORDS_SECONDS = 2.0
 _LAST_WRITES_SECONDS = 0.5
+# All that a stop may take on top of the drain; a little less than the supervisor's patience.
+_LONGEST_END_SECONDS = 8.0
 
 _log = logging.getLogger(__name__)
 
@@ -124,6 +128,8 @@ async def _drain(
 ) -> None:
     """Take no new requests, let the running ones finish, and end the rest with an error at the deadline."""
     _log.info("draining %d sessions for at most %g s", sessions.active, seconds)
+    # Whatever hangs then: nobody handles this signal, so that the system ends the process.
+    signal.alarm(ceil(seconds + _LONGEST_END_SECONDS))
     await set_health.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
     await asyncio.sleep(_HEALTH_NOTICE_SECONDS)
     if not await sessions.idle(seconds):
@@ -131,12 +137,15 @@ async def _drain(
         await sessions.idle(_LAST_WORDS_SECONDS)
     # A session has ended when its last words have been given to gRPC, which may not have written them yet.
     await asyncio.sleep(_LAST_WRITES_SECONDS)
-    await server.stop(0)
+    # It waits for an Envoy that does not read.
+    await asyncio.wait({asyncio.ensure_future(server.stop(0))}, timeout=_LAST_WRITES_SECONDS)
     await sessions.settled()
 
 
 def _tell_ready() -> None:
-    os.write(sys.stdout.fileno(), READY)
+    # A supervisor that has died reads nothing; that it has is seen on standard input.
+    with suppress(BrokenPipeError):
+        os.write(sys.stdout.fileno(), READY)
     # Nothing more is told there, and nobody reads it.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
-from annotated_types import Ge, Gt, Le
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
@@ -67,6 +66,10 @@ What the configuration allows, Envoy must allow too: Envoy's timeouts must be lo
 the client what happened, and its limits of size larger. The templates in `envoy/` take these variables.
 
 """
+
+
+# pydantic's constraints, and how they are told.
+_BOUNDS = {"ge": "from", "gt": "above", "le": "to"}
 
 
 class EnvoyLimit(NamedTuple):
@@ -166,11 +169,7 @@ def _type(annotation: Any, metadata: list[Any]) -> str:
 
 
 def _bounds(metadata: list[Any]) -> Iterator[str]:
-    for bound in metadata:
-        match bound:
-            case Ge(least):
-                yield f"from {least}"
-            case Gt(least):
-                yield f"above {least}"
-            case Le(most):
-                yield f"to {most}"
+    for constraint in metadata:
+        for name, word in _BOUNDS.items():
+            if (bound := getattr(constraint, name, None)) is not None:
+                yield f"{word} {bound}"

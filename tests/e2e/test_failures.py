@@ -229,6 +229,15 @@ async def test_a_killed_worker_takes_only_its_own_requests_with_it(broken_stack:
     assert second in broken_stack.sidecar.worker_pids()
 
 
+async def test_a_hangup_changes_nothing(broken_stack: LocalStack, client: Client) -> None:
+    workers = broken_stack.sidecar.worker_pids()
+    for pid in (broken_stack.sidecar.process.pid, *workers):
+        os.kill(pid, signal.SIGHUP)
+    await all_well(client)
+    assert broken_stack.sidecar.process.running()
+    assert broken_stack.sidecar.worker_pids() == workers
+
+
 async def test_all_workers_killed_while_a_head_is_held_is_envoys_json_503(
     broken_stack: LocalStack, client: Client, log: ScriptedLog
 ) -> None:

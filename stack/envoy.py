@@ -41,6 +41,8 @@ class EnvoySettings:
     # Above the sidecar's own limit: the sidecar reads a body to its end and names its size, where Envoy would close the
     # connection on a client that is still sending.
     max_request_bytes: int = 40 * 1024 * 1024
+    # Below the sidecar's own patience with a silent model.
+    client_stall_timeout: int = 30
     egress_idle_timeout: int = 180
     ingress_idle_timeout: int = 300
 

@@ -67,7 +67,7 @@ class LocalStack:
     it keeps its ports and sockets. ``run_dir`` gets the rendered configurations and the logs.
 
     ``triton_address`` (``host:port`` of gRPC) uses a Triton that already runs; ``sidecar_settings`` are further
-    top-level members of the sidecar's configuration.
+    top-level members of the sidecar's configuration, ``envoy_settings`` of :class:`EnvoySettings`.
     """
 
     triton: triton.Triton | None = None
@@ -85,6 +85,7 @@ class LocalStack:
         api_key: str = "b3os_sk_local",
         triton_address: str | None = None,
         sidecar_settings: Mapping[str, Any] | None = None,
+        envoy_settings: Mapping[str, Any] | None = None,
         progress: Progress = lambda message: None,
     ) -> None:
         self.run_dir = run_dir
@@ -96,6 +97,7 @@ class LocalStack:
         self._given_triton = triton_address
         self._triton_ports: triton.Ports | None = None
         self._sidecar_settings = sidecar_settings
+        self._envoy_settings = envoy_settings or {}
         self._progress = progress
         self._sockets = socket_directory(run_dir)
         self.url = f"http://127.0.0.1:{self.port}/v1/infer"
@@ -173,8 +175,11 @@ class LocalStack:
             api_keys={"local": self.api_key},
             log_path=self.access_log,
             wire=self.wire,
-            egress_idle_timeout=egress_idle_timeout,
-            ingress_idle_timeout=egress_idle_timeout + _MARGIN_SECONDS,
+            **{
+                "egress_idle_timeout": egress_idle_timeout,
+                "ingress_idle_timeout": egress_idle_timeout + _MARGIN_SECONDS,
+                **self._envoy_settings,
+            },
         )
         self.envoy = Envoy(settings, self.run_dir)
         self.envoy.wait_ready()

@@ -101,8 +101,9 @@ def start(
     tokenizer: Path,
     ports: Ports | None = None,
     event_log: Path | None = None,
+    repository: Path = _TRITON / "models",
 ) -> Triton:
-    """Start tritonserver with some models of ``triton/models`` and return when it is ready.
+    """Start tritonserver with some models of ``repository`` and return when it is ready.
 
     ``tokenizer`` is the directory that ``build_tokenizer`` made; ``run_dir`` is for files that live as long as the
     server. Free ports are chosen when none are given. ``event_log`` receives the scripted model's diary.
@@ -115,7 +116,7 @@ def start(
     shared_memory_prefix = shared_memory.new_prefix()
     process = Process(
         "tritonserver",
-        _command(installation, installation.prepare_backends(run_dir), models, ports, shared_memory_prefix),
+        _command(installation, installation.prepare_backends(run_dir), repository, models, ports, shared_memory_prefix),
         log,
         env={
             # PATH decides which Python environment the backend's processes use.
@@ -251,11 +252,16 @@ class _Installation:
 
 
 def _command(
-    installation: _Installation, backends: Path, models: Sequence[str], ports: Ports, shared_memory_prefix: str
+    installation: _Installation,
+    backends: Path,
+    repository: Path,
+    models: Sequence[str],
+    ports: Ports,
+    shared_memory_prefix: str,
 ) -> list[str]:
     return [
         str(installation.tritonserver / "bin" / "tritonserver"),
-        f"--model-repository={_TRITON / 'models'}",
+        f"--model-repository={repository}",
         f"--backend-directory={backends}",
         "--model-control-mode=explicit",
         *(f"--load-model={model}" for model in models),

@@ -22,12 +22,15 @@ _ConfigFile = Annotated[Path, typer.Option("--config", help="The configuration f
 
 @app.command()
 def serve(config: _ConfigFile) -> None:
-    """Serve requests from Envoy until SIGTERM."""
+    """Serve requests from Envoy until SIGTERM.
+
+    Exit status 2: the configuration cannot be used. Exit status 1: no worker can be started.
+    """
     from sidecar.server.supervisor import supervise
 
     settings = _load(config)
     _configure_logging(settings)
-    asyncio.run(supervise(settings, config.resolve()))
+    raise typer.Exit(asyncio.run(supervise(settings, config.resolve())))
 
 
 @app.command()
@@ -37,10 +40,13 @@ def check(
         Path | None, typer.Option("--envoy-config", help="An Envoy configuration to validate too.")
     ] = None,
 ) -> None:
-    """Dry run: try everything that serving needs, and serve nothing."""
+    """Dry run: try everything that serving needs, and serve nothing.
+
+    Exit status 2: the configuration cannot be used. Exit status 1: something else is not as it should be.
+    """
     from sidecar.cli.check import run_checks
 
-    raise typer.Exit(0 if run_checks(_load(config), envoy_config, typer.echo) else 1)
+    raise typer.Exit(run_checks(_load(config), envoy_config, typer.echo))
 
 
 @app.command()
@@ -75,9 +81,14 @@ def worker(config: _ConfigFile, index: Annotated[int, typer.Option("--index")]) 
     """One worker process; the supervisor starts it."""
     from sidecar.server.worker import run_worker
 
-    settings = _load(config)
+    # What is wrong goes to the supervisor, which reads standard output.
+    settings = _load(config, err=False)
     _configure_logging(settings)
-    run_worker(settings, index)
+    try:
+        run_worker(settings, index)
+    except ConfigError as error:
+        typer.echo(str(error.in_file(config)))
+        raise typer.Exit(2) from error
 
 
 def main() -> None:
@@ -85,11 +96,11 @@ def main() -> None:
     app()
 
 
-def _load(path: Path) -> Config:
+def _load(path: Path, *, err: bool = True) -> Config:
     try:
         return load(path)
     except ConfigError as error:
-        typer.echo(str(error), err=True)
+        typer.echo(str(error), err=err)
         raise typer.Exit(2) from error
 
 

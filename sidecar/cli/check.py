@@ -7,71 +7,85 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from sidecar.backends.triton.client import TritonUnreachableError, discover
-from sidecar.backends.triton.discovery import UnknownContractError
+from sidecar.backends.triton.client import discover_all
+from sidecar.backends.triton.contracts.contract import Contract
+from sidecar.config.load import ConfigError
 from sidecar.config.models import Config, ModelConfig
+from sidecar.exchange.catalog import ServedModel
 from sidecar.server.models import load_model
 
 _ENVOY_SECONDS = 60
 
 
+GOOD, BAD, REFUSED = range(3)
+"""The command's exit statuses: ``REFUSED`` is that of a configuration with which nothing can be served."""
+
+
 class Finding(NamedTuple):
     """One check's result in words; a ``note`` is good, and worth knowing."""
 
-    good: bool
+    status: int
     text: str
     note: bool = False
 
 
-def run_checks(config: Config, envoy_config: Path | None, say: Callable[[str], None]) -> bool:
-    """Run all checks, say each result as it comes, and return whether all are good."""
-    all_good = True
+def run_checks(config: Config, envoy_config: Path | None, say: Callable[[str], None]) -> int:
+    """Run all checks, say each result as it comes, and return the exit status: the worst of them."""
+    status = GOOD
     for finding in _findings(config, envoy_config):
-        all_good = all_good and finding.good
-        say(f"{('note ' if finding.note else 'ok   ') if finding.good else 'FAIL '} {finding.text}")
-    return all_good
+        status = max(status, finding.status)
+        say(f"{'FAIL ' if finding.status else 'note ' if finding.note else 'ok   '} {finding.text}")
+    return status
 
 
 def _findings(config: Config, envoy_config: Path | None) -> Iterator[Finding]:
-    yield Finding(True, f"configuration: {len(config.models)} model(s), {config.workers} worker(s)")
-    for model in config.models:
-        yield from _check_prompt(model)
-        yield asyncio.run(_check_triton(config.triton.address, model))
+    yield Finding(GOOD, f"configuration: {len(config.models)} model(s), {config.workers} worker(s)")
+    with ThreadPoolExecutor(max_workers=1) as asking:
+        # Triton is asked while the tokenizers load.
+        names = [model.triton_model for model in config.models]
+        contracts = asking.submit(asyncio.run, discover_all(config.triton.address, names))
+        # Kept, so that models of the same files load them once.
+        loaded: list[ServedModel] = []
+        for index, model in enumerate(config.models):
+            yield from _check_prompt(model, index, loaded)
+        for model, contract in zip(config.models, contracts.result(), strict=True):
+            yield _check_contract(config.triton.address, model, contract)
     if envoy_config is not None:
         yield _check_envoy(envoy_config)
 
 
-def _check_prompt(config: ModelConfig) -> Iterator[Finding]:
+def _check_prompt(config: ModelConfig, index: int, loaded: list[ServedModel]) -> Iterator[Finding]:
     try:
-        model = load_model(config)
-    except (OSError, ValueError) as error:
-        yield Finding(False, f"{config.name}: tokenizer {config.tokenizer}: {error}")
+        model = load_model(config, index)
+    except ConfigError as error:
+        yield Finding(REFUSED, f"{config.name}: {error}")
         return
+    loaded.append(model)
     limits = f"context {config.context_length} tokens, request {config.limits.max_request_bytes} bytes"
     known = model.renderer.model_max_length
     if known is not None and config.context_length > known:
-        yield Finding(False, f"{config.name}: context_length {config.context_length} is more than the model's {known}")
+        words = f"models[{index}].context_length: {config.context_length} is more than the model's {known}"
+        yield Finding(BAD, f"{config.name}: {words}")
     else:
-        yield Finding(True, f"{config.name}: tokenizer and chat template load; {limits}")
+        yield Finding(GOOD, f"{config.name}: tokenizer and chat template load; {limits}")
     for note in model.notes:
-        yield Finding(True, f"{config.name}: {note}", note=True)
+        yield Finding(GOOD, f"{config.name}: {note}", note=True)
 
 
-async def _check_triton(address: str, model: ModelConfig) -> Finding:
-    try:
-        contract = await discover(address, model.triton_model)
-    except (TritonUnreachableError, UnknownContractError) as error:
-        return Finding(False, f"{model.name}: {error}")
-    return Finding(True, f"{model.name}: Triton at {address} serves {model.triton_model}, contract {contract.name}")
+def _check_contract(address: str, model: ModelConfig, contract: Contract | Exception) -> Finding:
+    if isinstance(contract, Exception):
+        return Finding(BAD, f"{model.name}: {contract}")
+    return Finding(GOOD, f"{model.name}: Triton at {address} serves {model.triton_model}, contract {contract.name}")
 
 
 def _check_envoy(path: Path) -> Finding:
     envoy = shutil.which("envoy", path=str(Path(sys.executable).parent)) or shutil.which("envoy")
     if envoy is None:
-        return Finding(False, "envoy: no such program to validate the configuration with")
+        return Finding(BAD, "envoy: no such program to validate the configuration with")
     result = subprocess.run(
         [envoy, "--mode", "validate", "--log-level", "error", "-c", str(path)],
         capture_output=True,
@@ -81,5 +95,5 @@ def _check_envoy(path: Path) -> Finding:
     )
     if result.returncode:
         reason = (result.stderr.strip() or result.stdout.strip()).splitlines()[-1:]
-        return Finding(False, f"envoy: {path}: {' '.join(reason)}")
-    return Finding(True, f"envoy: {path} is valid")
+        return Finding(BAD, f"envoy: {path}: {' '.join(reason)}")
+    return Finding(GOOD, f"envoy: {path} is valid")

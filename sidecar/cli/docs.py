@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from sidecar.cli.configuration_page import configuration_page
 from sidecar.cli.exchange_page import exchange_page
 from sidecar.exchange.transitions import TRANSITIONS
 from sidecar.responses.errors import CODES, ApiError, ErrorKind
@@ -51,6 +52,7 @@ _PARAMETERS_HEAD = """\
 def generated_docs() -> dict[str, str]:
     """The text of each document, by its file's name."""
     return {
+        "configuration.md": configuration_page(),
         "errors.md": _errors_page(),
         "exchange.md": exchange_page(TRANSITIONS),
         "parameters.md": parameters_page(SURFACES),

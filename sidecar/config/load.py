@@ -18,7 +18,14 @@ _SEALING_KEY_BYTES = 64
 
 
 class ConfigError(Exception):
-    """A configuration that cannot be used; the message names the file and each key at fault."""
+    """A configuration that cannot be used; the message has a line for each fault, which begins with the key's path.
+
+    Of one that :func:`load` refuses, the lines begin with the file.
+    """
+
+    def in_file(self, path: Path) -> ConfigError:
+        """The same with the file at the begin of each line."""
+        return ConfigError("\n".join(f"{path}: {line}" for line in str(self).splitlines()))
 
 
 def load(path: Path) -> Config:
@@ -35,7 +42,7 @@ def load(path: Path) -> Config:
     except yaml.YAMLError as error:
         raise ConfigError(f"{path}: not YAML ({' '.join(str(error).split())})") from error
     except ValidationError as error:
-        raise ConfigError("\n".join(f"{path}: {line}" for line in _describe(error))) from error
+        raise ConfigError("\n".join(_describe(error))).in_file(path) from error
     config = _resolve(config, path.resolve().parent)
     if len(str(config.sockets)) > _MAX_SOCKETS_PATH:
         raise ConfigError(f"{path}: sockets: a directory for Unix sockets has at most {_MAX_SOCKETS_PATH} characters")

@@ -1,6 +1,7 @@
-"""The configuration as values: every setting and limit, with its default, stands here and nowhere else.
+"""The configuration as values: every setting and limit, with its default and what it means, stands here and only here.
 
-The rooms take these models as they are; all of them are immutable.
+The rooms take these models as they are; all of them are immutable. ``docs/configuration.md`` is made from them by
+``responses-sidecar docs``.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ _Seconds = Annotated[float, Field(gt=0)]
 _Address = Annotated[str, Field(pattern=r"^[^\s:]+:\d{1,5}$")]
 _ModelName = Annotated[str, Field(min_length=1, max_length=128)]
 _TritonName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
+_Text = Annotated[str, Field(min_length=1, max_length=256)]
+_Count = Annotated[int, Field(ge=1)]
 
 
 class _Section(BaseModel):
@@ -21,82 +24,108 @@ class _Section(BaseModel):
 
 
 class TritonConfig(_Section):
-    """Where Triton is asked about its models: ``address`` is ``host:port`` of its gRPC service."""
+    """Where Triton is asked about its models."""
 
-    address: _Address
+    address: _Address = Field(
+        description="`host:port` of Triton's gRPC service, asked again and again what its models are"
+    )
 
 
 class RequestLimits(_Section):
-    """What a model accepts in one request: bytes of the body, and numbers of items, tools and images."""
+    """What a model accepts in one request."""
 
-    max_request_bytes: Annotated[int, Field(ge=1)] = 10 * 1024 * 1024
-    max_items: Annotated[int, Field(ge=1)] = 4096
-    max_tools: Annotated[int, Field(ge=1)] = 128
-    max_images: Annotated[int, Field(ge=0)] = 32
+    max_request_bytes: _Count = Field(default=10 * 1024 * 1024, description="bytes of a request's body")
+    max_items: _Count = Field(default=4096, description="items in `input`")
+    max_tools: _Count = Field(default=128, description="tools")
+    max_images: Annotated[int, Field(ge=0)] = Field(default=32, description="images")
 
 
 class ReasoningMarkers(_Section):
     """The texts that stand before and after a model's reasoning."""
 
-    begin: Annotated[str, Field(min_length=1, max_length=256)]
-    end: Annotated[str, Field(min_length=1, max_length=256)]
+    begin: _Text
+    end: _Text
 
 
 class ModelConfig(_Section):
-    """One served model.
+    """One served model."""
 
-    ``name`` is what clients ask for, ``aliases`` are further names for it, ``triton_model`` is what Triton calls it,
-    ``tokenizer`` a Hugging Face tokenizer directory with its chat template, ``context_length`` the tokens of prompt and
-    answer together. ``stop`` are strings that end an answer. ``late_system`` is what becomes of a system message inside
-    the conversation where the template takes none there: ``user`` makes it a user turn that starts with ``[system]``,
-    ``leading`` moves it to the system message at the start. ``reasoning_format`` and ``tool_format`` are how the model
-    writes, ``auto`` reads it off the chat template. ``unguided`` is what becomes of a demanded call or schema where the
-    runtime has no guided decoding: ``refuse`` it, or ``prompt`` the model in words. Timeouts are seconds of silence.
-    """
-
-    name: _ModelName
-    aliases: tuple[_ModelName, ...] = ()
-    triton_model: _TritonName
-    tokenizer: Path
-    context_length: Annotated[int, Field(ge=2, le=2**31 - 1)]
-    stop: tuple[Annotated[str, Field(min_length=1, max_length=256)], ...] = ()
-    late_system: Literal["user", "leading"] = "user"
-    reasoning_format: str | ReasoningMarkers = "auto"
-    tool_format: str = "auto"
-    unguided: Literal["refuse", "prompt"] = "refuse"
+    name: _ModelName = Field(description="what clients ask for")
+    aliases: tuple[_ModelName, ...] = Field(
+        default=(), description="further names for the model; the response names the one that was asked for"
+    )
+    triton_model: _TritonName = Field(description="what Triton calls it")
+    tokenizer: Path = Field(
+        description="directory with `tokenizer.json`, `tokenizer_config.json` and the chat template"
+    )
+    context_length: Annotated[int, Field(ge=2, le=2**31 - 1)] = Field(
+        description="tokens of prompt and answer together"
+    )
+    stop: tuple[_Text, ...] = Field(default=(), description="strings that end an answer and are not part of it")
+    late_system: Literal["user", "leading"] = Field(
+        default="user",
+        description="what becomes of a system message inside the conversation where the chat template takes none there:"
+        " `user`: a user turn that starts with `[system]`; `leading`: a part of the system message at the start",
+    )
+    reasoning_format: str | ReasoningMarkers = Field(
+        default="auto",
+        description="where the model's reasoning stands: a name of [models.md](models.md), `none`, markers of its own,"
+        " or `auto`: read it off the chat template",
+    )
+    tool_format: str = Field(
+        default="auto",
+        description="how the model writes calls: a name of [models.md](models.md), `none`, or `auto`: read it off the"
+        " chat template",
+    )
+    unguided: Literal["refuse", "prompt"] = Field(
+        default="refuse",
+        description="what becomes of `tool_choice: required`, a named function or a JSON format where the runtime has"
+        " no guided decoding: `refuse` the request, or `prompt` the model in words",
+    )
     limits: RequestLimits = RequestLimits()
-    first_token_timeout: _Seconds = 120.0
-    token_timeout: _Seconds = 60.0
+    first_token_timeout: _Seconds = Field(
+        default=120.0, description="seconds without a first token after which a request gets 503"
+    )
+    token_timeout: _Seconds = Field(
+        default=60.0, description="seconds without a further token after which an answer fails"
+    )
 
 
 class ImageLimits(_Section):
-    """Images in requests, and the fetches of those that a URL names.
+    """Images in requests, and the fetches of those that a URL names."""
 
-    ``max_bytes`` (of the encoded file) and ``max_pixels`` hold for one image. ``timeout`` is seconds for one fetch,
-    ``concurrency`` how many run at a time for one request. Only ``ports`` are connected to, and plain http is refused
-    unless ``allow_http``.
-    """
-
-    allow_http: bool = False
-    ports: Annotated[tuple[Annotated[int, Field(ge=1, le=65535)], ...], Field(min_length=1)] = (443, 80)
-    max_bytes: Annotated[int, Field(ge=1)] = 10 * 1024 * 1024
-    max_pixels: Annotated[int, Field(ge=1)] = 40_000_000
-    timeout: _Seconds = 10.0
-    concurrency: Annotated[int, Field(ge=1, le=64)] = 4
+    allow_http: bool = Field(default=False, description="fetch images over plain http too")
+    ports: Annotated[tuple[Annotated[int, Field(ge=1, le=65535)], ...], Field(min_length=1)] = Field(
+        default=(443, 80), description="ports that images are fetched from"
+    )
+    max_bytes: _Count = Field(default=10 * 1024 * 1024, description="bytes of one image's file")
+    max_pixels: _Count = Field(
+        default=40_000_000,
+        description="width times height of one image; decoding takes up to 4 bytes of memory for each",
+    )
+    timeout: _Seconds = Field(default=10.0, description="seconds for the fetch of one image, redirects included")
+    concurrency: Annotated[int, Field(ge=1, le=64)] = Field(
+        default=4, description="images that one request fetches at a time"
+    )
 
 
 class SurfaceSettings(_Section):
-    """One surface.
+    """What an operator decides about one surface."""
 
-    ``failed_event`` sends ``response.failed`` before the ``error`` event of a stream that fails. ``reasoning_summary``
-    ``mirror`` shows reasoning as its own summary too, where a request asks for one: several clients show only that.
-    ``encrypted_reasoning`` ``sealed`` adds it as sealed ``encrypted_content``, where a request's ``include`` asks for
-    that, and reads it when it comes back: several clients send back only that. It needs the file's ``sealing_key``.
-    """
-
-    failed_event: bool = True
-    reasoning_summary: Literal["off", "mirror"] = "off"
-    encrypted_reasoning: Literal["off", "sealed"] = "off"
+    failed_event: bool = Field(
+        default=True,
+        description="send `response.failed` before the `error` event of a stream that fails: some read only that",
+    )
+    reasoning_summary: Literal["off", "mirror"] = Field(
+        default="off",
+        description="`mirror`: where a request asks for a summary (`reasoning.summary`), show the reasoning as one too,"
+        " for clients that show nothing else",
+    )
+    encrypted_reasoning: Literal["off", "sealed"] = Field(
+        default="off",
+        description="`sealed`: where a request's `include` asks for `reasoning.encrypted_content`, add the reasoning as"
+        " sealed text, and read it when it comes back; needs `sealing_key`",
+    )
 
 
 class SurfacesSettings(_Section):
@@ -106,25 +135,32 @@ class SurfacesSettings(_Section):
 
 
 class Config(_Section):
-    """The whole file.
+    """The whole file."""
 
-    ``sockets`` is the directory of the workers' Unix sockets, ``worker-<i>.sock``. ``keep_alive`` is the silence in a
-    stream after which a comment is sent; ``drain`` how long a stopping worker lets its streams run. Both are seconds.
-    ``sealing_key`` is a file of 64 random bytes in base64, the same on all nodes that serve the same clients.
-    ``log_level`` ``debug`` adds what the model runtime said about its failures, which may hold parts of prompts.
-    """
-
-    node: Annotated[str, Field(min_length=1, max_length=128)]
-    workers: Annotated[int, Field(ge=1, le=256)] = 1
-    sockets: Path
+    node: Annotated[str, Field(min_length=1, max_length=128)] = Field(description="this node's name, told in answers")
+    workers: Annotated[int, Field(ge=1, le=256)] = Field(
+        default=1, description="worker processes; one per core is a good start"
+    )
+    sockets: Path = Field(
+        description="directory of the workers' Unix sockets, `worker-<i>.sock` from 0 on; Envoy's cluster lists them"
+    )
     triton: TritonConfig
     models: Annotated[tuple[ModelConfig, ...], Field(min_length=1)]
     surfaces: SurfacesSettings = SurfacesSettings()
     images: ImageLimits = ImageLimits()
-    keep_alive: _Seconds = 15.0
-    drain: _Seconds = 30.0
-    sealing_key: Path | None = None
-    log_level: Literal["info", "debug"] = "info"
+    keep_alive: _Seconds = Field(
+        default=15.0, description="seconds of silence in a stream after which a comment is sent"
+    )
+    drain: _Seconds = Field(default=30.0, description="seconds that a stopping worker lets its streams run")
+    sealing_key: Path | None = Field(
+        default=None,
+        description="a file of 64 random bytes in base64 (`openssl rand -base64 64`), the same on all nodes that serve the"
+        " same clients",
+    )
+    log_level: Literal["info", "debug"] = Field(
+        default="info",
+        description="`debug` adds the model runtime's own words about its failures, which may hold parts of prompts",
+    )
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Config:

@@ -381,7 +381,7 @@ class Answering(_Generating):
         # Numbers belong to what was sent, not to what was written and thrown away.
         writer.next_number = self._next_number
         events = b""
-        if context.surface.failed_event:
+        if context.surface.settings.failed_event:
             failed = {"status": "failed", "error": {"code": error.failed_code, "message": error.message}}
             told = {"output": writer.cut_output(), "usage": context.report.usage.to_json()}
             events = writer.finish({**generation.plan.response, **failed, **told})

@@ -17,6 +17,7 @@ from sidecar.backends.triton.reader import TritonReader
 from sidecar.exchange.asks import Ask, Facts
 from sidecar.exchange.catalog import ServedModel
 from sidecar.exchange.commands import CallUpstream
+from sidecar.exchange.forwarded import forwarded_headers
 from sidecar.generation.segments import Parser
 from sidecar.generation.style import guided_parser
 from sidecar.guidance.decision import Guidance, plan_guidance
@@ -29,8 +30,6 @@ from sidecar.responses.open_items import ReasoningForm
 from sidecar.responses.request import ResponsesRequest
 from sidecar.surfaces.limits import check_limits, check_size
 
-# Headers of the client's request that Triton and its tracing may see.
-_FORWARDED_HEADERS = ("x-request-id", "traceparent", "tracestate")
 # Nucleus sampling with 0 keeps only the most probable token; runtimes take values above 0 only.
 _SMALLEST_TOP_P = 1e-9
 
@@ -136,7 +135,7 @@ def make_plan(facts: Facts) -> Plan:
         generation=generation,
         images=prompt.images,
         body=None if prompt.images else _body(model, contract, generation),
-        upstream_headers={name: event.headers[name] for name in _FORWARDED_HEADERS if name in event.headers},
+        upstream_headers=forwarded_headers(event.headers),
         stream=request.stream,
         parser=_parser(model, guidance, prompt.text),
         parallel_calls=request.parallel_tool_calls,

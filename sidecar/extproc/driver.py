@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
+from weakref import WeakSet
 
 from sidecar.exchange.asks import Ask, LastAsk
 from sidecar.exchange.commands import Command, Output, SendBody
@@ -37,7 +38,8 @@ class Clock(Protocol):
 class Observer(Protocol):
     """Sees what happens to every exchange: logs, metrics, traces.
 
-    An ordinary token is not shown, so that observing costs nothing per token: the exchange's report counts them.
+    An ordinary token is not shown, so that observing costs nothing per token: the exchange's report counts them. An
+    observer that raises harms no exchange; the log tells of its first exception.
     """
 
     def observe(self, exchange: Exchange, event: Event, commands: Sequence[Command]) -> None:
@@ -88,7 +90,10 @@ class Driver:
 
     def _carry_out(self, event: Event, commands: Sequence[Command]) -> list[Output]:
         for observer in self._observers:
-            observer.observe(self.exchange, event, commands)
+            try:
+                observer.observe(self.exchange, event, commands)
+            except Exception:
+                _tell_once(observer)
         outputs: list[Output] = []
         for command in commands:
             if isinstance(command, Ask):
@@ -135,3 +140,13 @@ class Driver:
         request_id = self.exchange.report.request_id
         _log.exception("request %s: %s", request_id, what)
         return ApiError("internal", f"internal error (request {request_id})")
+
+
+_faulty: WeakSet[Observer] = WeakSet()
+
+
+def _tell_once(observer: Observer) -> None:
+    """Log the exception of ``observer``, unless one of its exceptions has been logged: it may fail for every event."""
+    if observer not in _faulty:
+        _faulty.add(observer)
+        _log.exception("the observer %s failed; its further failures are not logged", type(observer).__name__)

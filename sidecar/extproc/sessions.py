@@ -6,6 +6,7 @@ import asyncio
 import os
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from sidecar.exchange.catalog import Catalog
 from sidecar.exchange.exchange import Exchange
@@ -56,6 +57,8 @@ class Sessions:
         self._clock = clock or SystemClock()
         self._active: set[Session] = set()
         self._settling: set[asyncio.Task[None]] = set()
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     @property
     def active(self) -> int:
@@ -73,12 +76,15 @@ class Sessions:
         wire = WIRES[metadata[WIRE_METADATA]]()
         session = Session(transport, exchange, wire, self._performers, self._observers, self._clock)
         self._active.add(session)
+        self._idle.clear()
         return session
 
     def close(self, session: Session) -> None:
         """The stream of ``session`` has ended, well or not; what outlives it goes on."""
         session.lost()
         self._active.discard(session)
+        if not self._active:
+            self._idle.set()
         if not session.is_settled:
             task = asyncio.create_task(session.settled())
             self._settling.add(task)
@@ -96,6 +102,12 @@ class Sessions:
         """End the sessions under way with ``error``."""
         for session in list(self._active):
             session.abort(error)
+
+    async def idle(self, seconds: float) -> bool:
+        """Wait for at most ``seconds`` until no session is under way; whether none is."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._idle.wait(), seconds)
+        return not self._active
 
     async def settled(self) -> None:
         """Wait for all that outlives the sessions that have ended."""

@@ -1,35 +1,73 @@
-"""From the settings of a model to one that can be served."""
+"""From the settings of the models to those that can be served."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from sidecar.config.load import ConfigError
 from sidecar.config.models import ModelConfig, ReasoningMarkers
 from sidecar.exchange.catalog import ServedModel
 from sidecar.generation.reasoning import ReasoningFormat
-from sidecar.generation.style import Style, choose_style
+from sidecar.generation.style import NONE, Style, choose_style
 from sidecar.prompts.chat_model import load_chat_model
 from sidecar.prompts.renderer import PromptRenderer
 from sidecar.prompts.tokenizer import read_template
 
 
-def load_model(settings: ModelConfig) -> ServedModel:
-    """A model as exchanges need it; its contract is still to be discovered.
+def load_models(models: Iterable[ModelConfig]) -> list[ServedModel]:
+    """All models of a configuration.
 
     Raises:
-        ValueError: the tokenizer or its template cannot be loaded; the message names the file.
+        ConfigError: some cannot be served; the message has a line for each.
     """
-    template = read_template(settings.tokenizer) or ""
+    loaded, faults = [], []
+    for index, settings in enumerate(models):
+        try:
+            loaded.append(load_model(settings, index))
+        except ConfigError as error:
+            faults.append(str(error))
+    if faults:
+        raise ConfigError("\n".join(faults))
+    return loaded
+
+
+def load_model(settings: ModelConfig, index: int = 0) -> ServedModel:
+    """The model ``index`` of a configuration as exchanges need it; its contract is still to be discovered.
+
+    Raises:
+        ConfigError: it names a format that does not exist, or its tokenizer or chat template cannot be used; the
+            message begins with the key's path.
+    """
+    key = f"models[{index}]"
+    with _fault_of(f"{key}.tokenizer"):
+        template = read_template(settings.tokenizer) or ""
     named = settings.reasoning_format
     reasoning = ReasoningFormat(named.begin, named.end) if isinstance(named, ReasoningMarkers) else named
-    style = choose_style(template, reasoning=reasoning, calls=settings.tool_format)
-    chat_model = load_chat_model(settings.tokenizer, style.markers)
+    with _fault_of(f"{key}.reasoning_format"):
+        choose_style(template, reasoning=reasoning, calls=NONE)
+    with _fault_of(f"{key}.tool_format"):
+        style = choose_style(template, reasoning=reasoning, calls=settings.tool_format)
+    with _fault_of(f"{key}.tokenizer"):
+        chat_model = load_chat_model(settings.tokenizer, style.markers)
+        created = int((settings.tokenizer / "tokenizer.json").stat().st_mtime)
     renderer = PromptRenderer(chat_model, late_system=settings.late_system, tools_as_text=style.calls_assumed)
     return ServedModel(
         settings=settings,
         renderer=renderer,
         style=style,
-        created=int((settings.tokenizer / "tokenizer.json").stat().st_mtime),
+        created=created,
         notes=tuple(_notes_on(renderer, style)),
     )
+
+
+@contextmanager
+def _fault_of(key: str) -> Iterator[None]:
+    """What fails inside is the fault of the setting ``key``."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{key}: {error}") from error
 
 
 def _notes_on(renderer: PromptRenderer, style: Style) -> list[str]:

@@ -1,4 +1,9 @@
-"""The supervisor: keeps the configured number of worker processes running and passes a stop on to them."""
+"""The supervisor: keeps the configured number of worker processes running and passes a stop on to them.
+
+A worker tells on its standard output that it serves (:data:`READY`), or in words why its configuration cannot be used.
+A worker that ends is started again, after a pause that grows; when none can be started any more, the supervisor ends
+too, and says so.
+"""
 
 from __future__ import annotations
 
@@ -8,64 +13,157 @@ import signal
 import sys
 import time
 from asyncio.subprocess import PIPE, Process
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from sidecar.config.models import Config
 
+READY = b"ready\n"
+"""What a worker writes on its standard output once it serves."""
+REFUSED = 2
+"""The exit status of a worker whose configuration cannot be used, and then of the supervisor."""
+FAILED = 1
+"""The exit status of a supervisor whose workers cannot be started."""
+STOP_MARGIN_SECONDS = 10.0
+"""What a stopping worker may take on top of the drain, for the notice to Envoy and the last words."""
+
+# A worker that has served this long was well; its next restart is immediate again.
+_HEALTHY_SECONDS = 10.0
 _FIRST_DELAY_SECONDS = 0.1
 _LONGEST_DELAY_SECONDS = 5.0
-# A worker that lived this long was well; its next restart is immediate again.
-_HEALTHY_SECONDS = 10.0
-# On top of the drain: the notice to Envoy and the last words.
-_STOP_MARGIN_SECONDS = 10.0
+# While no worker serves, so many starts of each may fail one after another.
+_MOST_FAILED_STARTS = 5
 
 _log = logging.getLogger(__name__)
 
 
-async def supervise(config: Config, config_path: Path) -> None:
-    """Run the workers until SIGTERM or SIGINT, then let them drain; a second signal ends them at once."""
+async def supervise(config: Config, config_path: Path) -> int:
+    """Run the workers until SIGTERM or SIGINT, then let them drain; a second signal ends them at once.
+
+    SIGHUP does nothing. Returns the exit status: 0 after a signal, :data:`REFUSED` or :data:`FAILED`.
+    """
+
+    async def start(index: int) -> Process:
+        return await _start(config_path, index)
+
+    fleet = Fleet(config.workers, config.drain + STOP_MARGIN_SECONDS, start)
     loop = asyncio.get_running_loop()
-    keepers = [asyncio.create_task(_keep(config, config_path, index)) for index in range(config.workers)]
-
-    def stop() -> None:
-        for keeper in keepers:
-            keeper.cancel()
-
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
-    await asyncio.gather(*keepers, return_exceptions=True)
+        loop.add_signal_handler(number, fleet.stop)
+    # The workers inherit this.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    return await fleet.run()
 
 
-async def _keep(config: Config, config_path: Path, index: int) -> None:
-    """Run the worker ``index``, again and again, until cancelled."""
-    delay = _FIRST_DELAY_SECONDS
-    while True:
-        started = time.monotonic()
-        worker = await _start(config_path, index)
+class _End(NamedTuple):
+    """How a worker has ended: ``served`` is for how many seconds, ``None`` where it never did; ``words`` say why."""
+
+    served: float | None
+    refused: bool
+    words: str
+
+
+class Fleet:
+    """The workers, and what becomes of those that end."""
+
+    def __init__(self, workers: int, stop_seconds: float, start: Callable[[int], Awaitable[Process]]) -> None:
+        """``start`` starts a worker by its index; a stopping one may take ``stop_seconds``."""
+        self._workers = workers
+        self._stop_seconds = stop_seconds
+        self._start = start
+        self._running: dict[int, Process] = {}
+        self._serving: set[int] = set()
+        self._failed_starts = 0
+        self._ever_served = False
+        self._stopping = asyncio.Event()
+        self._status = 0
+
+    async def run(self) -> int:
+        """Keep all workers running until ``stop``, or until it makes no sense; the exit status."""
+        async with asyncio.TaskGroup() as keepers:
+            for index in range(self._workers):
+                keepers.create_task(self._keep(index))
+        return self._status
+
+    def stop(self) -> None:
+        """Let the workers drain; when called again, end them at once."""
+        if self._stopping.is_set():
+            self._kill()
+            return
+        self._stopping.set()
+        for worker in self._alive():
+            worker.terminate()
+        asyncio.get_running_loop().call_later(self._stop_seconds, self._kill)
+
+    def _kill(self) -> None:
+        for worker in self._alive():
+            worker.kill()
+
+    def _alive(self) -> list[Process]:
+        return [worker for worker in self._running.values() if worker.returncode is None]
+
+    async def _keep(self, index: int) -> None:
+        """Run the worker ``index``, again and again, until ``stop``."""
+        delay = _FIRST_DELAY_SECONDS
+        while True:
+            end = await self._run_once(index)
+            if self._stopping.is_set():
+                return
+            if end.served is None:
+                self._count_failed_start(index, end)
+            if self._stopping.is_set():
+                return
+            healthy = end.served is not None and end.served > _HEALTHY_SECONDS
+            delay = _FIRST_DELAY_SECONDS if healthy else min(delay * 2, _LONGEST_DELAY_SECONDS)
+            _log.error("worker %d %s; starting it again in %.1f s", index, end.words, delay)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), delay)
+                return
+
+    def _count_failed_start(self, index: int, end: _End) -> None:
+        """End the fleet where it makes no sense to go on; a worker that serves is never ended for another."""
+        self._failed_starts += 1
+        if end.refused and not self._ever_served:
+            print(end.words, file=sys.stderr)
+            self._give_up(REFUSED)
+        elif not self._serving and self._failed_starts >= _MOST_FAILED_STARTS * self._workers:
+            _log.critical("worker %d %s; no worker could be started, so the sidecar ends", index, end.words)
+            self._give_up(FAILED)
+
+    def _give_up(self, status: int) -> None:
+        self._status = status
+        self.stop()
+
+    async def _run_once(self, index: int) -> _End:
+        """Start the worker ``index`` and wait for its end."""
         try:
+            worker = self._running[index] = await self._start(index)
+        except OSError as error:
+            return _End(None, False, f"could not be started ({error})")
+        if self._stopping.is_set():
+            worker.terminate()
+        assert worker.stdout is not None
+        told = await worker.stdout.readline()
+        if told != READY:
+            words = (told + await worker.stdout.read()).decode(errors="replace").strip()
             status = await worker.wait()
-        except asyncio.CancelledError:
-            await _stop(worker, config.drain + _STOP_MARGIN_SECONDS)
-            raise
-        delay = _FIRST_DELAY_SECONDS if time.monotonic() - started > _HEALTHY_SECONDS else delay * 2
-        delay = min(delay, _LONGEST_DELAY_SECONDS)
-        _log.error("worker %d ended with status %d; starting it again in %.1f s", index, status, delay)
-        await asyncio.sleep(delay)
+            return _End(None, status == REFUSED, words or f"ended at its start with status {status}")
+        served_from = time.monotonic()
+        self._serving.add(index)
+        self._ever_served, self._failed_starts = True, 0
+        status = await worker.wait()
+        self._serving.discard(index)
+        return _End(time.monotonic() - served_from, False, f"ended with status {status}")
 
 
 async def _start(config_path: Path, index: int) -> Process:
-    # Workers read their standard input: when the supervisor dies, it ends, and so do they.
-    return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "sidecar", "worker", "--config", str(config_path), "--index", str(index), stdin=PIPE
-    )
-
-
-async def _stop(worker: Process, seconds: float) -> None:
-    if worker.returncode is not None:
-        return
-    worker.terminate()
+    arguments = ("-m", "sidecar", "worker", "--config", str(config_path), "--index", str(index))
+    # A terminal sends Ctrl-C to the workers too, but it is for the supervisor: they are born with it blocked.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        await asyncio.wait_for(worker.wait(), seconds)
-    except (asyncio.CancelledError, TimeoutError):
-        worker.kill()
-        await worker.wait()
+        # Workers read their standard input: when the supervisor dies, it ends, and so do they.
+        return await asyncio.create_subprocess_exec(sys.executable, *arguments, stdin=PIPE, stdout=PIPE)
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

@@ -10,26 +10,29 @@ import signal
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
+from math import ceil
+from pathlib import Path
 
 import grpc
 import uvloop
 from envoy.service.ext_proc.v3.external_processor_pb2_grpc import add_ExternalProcessorServicer_to_server
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from sidecar.backends.triton.client import TritonUnreachableError, discover
-from sidecar.backends.triton.discovery import UnknownContractError
-from sidecar.config.load import read_sealing_key
+from sidecar.config.load import ConfigError, read_sealing_key
 from sidecar.config.models import Config
 from sidecar.egress.loader import ImageLoader
-from sidecar.exchange.catalog import Catalog, ServedModel
+from sidecar.exchange.catalog import Catalog
 from sidecar.extproc.sessions import Sessions
 from sidecar.extproc.transport.grpc_aio import ExtProcService
 from sidecar.responses.errors import ApiError
 from sidecar.responses.sealing import Sealer
-from sidecar.server.models import load_model
+from sidecar.server.contracts import Contracts
+from sidecar.server.models import load_models
 from sidecar.server.performers import make_performers
 from sidecar.server.preparation import preparation_threads
+from sidecar.server.supervisor import READY
 from sidecar.surfaces import SURFACES, Surface
 from sidecar.telemetry.access_log import AccessLog
 from sidecar.telemetry.broken_characters import BrokenCharacters
@@ -39,39 +42,58 @@ _MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 # Envoy checks health every second and waits a second for the answer: after this it sends nothing new.
 _HEALTH_NOTICE_SECONDS = 2.5
 # Kept at the end of a drain, so that streams still running end with an error event instead of being cut.
-_LAST_WORDS_SECONDS = 1.0
-_DISCOVERY_RETRY_SECONDS = 2.0
+_LAST_WORDS_SECONDS = 2.0
+_LAST_WRITES_SECONDS = 0.5
+# All that a stop may take on top of the drain; a little less than the supervisor's patience.
+_LONGEST_END_SECONDS = 8.0
 
 _log = logging.getLogger(__name__)
 
 
 def run_worker(config: Config, index: int) -> None:
-    """Serve until SIGTERM, or until standard input ends because the supervisor has died; then drain and return."""
-    # The loop shares the interpreter with the threads that render prompts: hand over quickly.
-    sys.setswitchinterval(0.001)
-    uvloop.run(_serve(config, index))
+    """Serve until SIGTERM, or until standard input ends because the supervisor has died; then drain and return.
 
+    Standard output is told once that the worker serves.
 
-async def _serve(config: Config, index: int) -> None:
-    stop = _stop_event()
-    catalog = Catalog(config.node, config.keep_alive, map(load_model, config.models))
+    Raises:
+        ConfigError: a model's settings, its files, the sealing key or the sockets' directory cannot be used.
+    """
+    catalog = Catalog(config.node, config.keep_alive, load_models(config.models))
     for model in catalog:
         for note in model.notes:
             _log.warning("%s: %s", model.name, note)
+    surfaces = _surfaces(config)
+    _make_directory(config.sockets)
     # Everything loaded so far lives as long as the worker: the garbage collector need not look at it again.
     gc.freeze()
+    # The loop shares the interpreter with the threads that render prompts: hand over quickly.
+    sys.setswitchinterval(0.001)
+    uvloop.run(_serve(config, index, catalog, surfaces))
+
+
+def _make_directory(sockets: Path) -> None:
+    try:
+        sockets.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"sockets: {error}") from error
+
+
+async def _serve(config: Config, index: int, catalog: Catalog, surfaces: dict[str, Surface]) -> None:
+    stop = _stop_event()
     with (
         preparation_threads() as preparation,
         # Apart, so that large images do not hold up the prompts of other requests.
         ThreadPoolExecutor(max_workers=2, thread_name_prefix="images") as decoders,
     ):
         performers = make_performers(preparation, ImageLoader(config.images, decoders), decoders)
-        sessions = Sessions(catalog, _surfaces(config), performers, (AccessLog(), BrokenCharacters()))
+        contracts = Contracts(config.triton.address)
+        sessions = Sessions(catalog, surfaces, performers, (AccessLog(), BrokenCharacters(), contracts))
         server, set_health = await _start(config, index, sessions)
         background = [
             asyncio.create_task(sessions.tick_forever()),
-            *(asyncio.create_task(_discover(config.triton.address, model, sessions)) for model in catalog),
+            asyncio.create_task(contracts.keep(sessions)),
         ]
+        _tell_ready()
         await stop.wait()
         await _drain(server, set_health, sessions, config.drain)
         for task in background:
@@ -80,14 +102,15 @@ async def _serve(config: Config, index: int) -> None:
 
 
 def _surfaces(config: Config) -> dict[str, Surface]:
-    settings = config.surfaces.model_dump()
     sealer = Sealer(read_sealing_key(config.sealing_key)) if config.sealing_key else None
-    return {name: replace(surface, **settings[name], sealer=sealer) for name, surface in SURFACES.items()}
+    return {
+        name: replace(surface, settings=getattr(config.surfaces, name), sealer=sealer)
+        for name, surface in SURFACES.items()
+    }
 
 
 async def _start(config: Config, index: int, sessions: Sessions) -> tuple[grpc.aio.Server, health.aio.HealthServicer]:
     path = config.socket(index)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     server = grpc.aio.server(options=[("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES)])
     add_ExternalProcessorServicer_to_server(ExtProcService(sessions), server)
@@ -103,33 +126,28 @@ async def _start(config: Config, index: int, sessions: Sessions) -> tuple[grpc.a
 async def _drain(
     server: grpc.aio.Server, set_health: health.aio.HealthServicer, sessions: Sessions, seconds: float
 ) -> None:
-    """Take no new requests, let the running ones finish, and end the rest with an error before the deadline."""
+    """Take no new requests, let the running ones finish, and end the rest with an error at the deadline."""
     _log.info("draining %d sessions for at most %g s", sessions.active, seconds)
+    # Whatever hangs then: nobody handles this signal, so that the system ends the process.
+    signal.alarm(ceil(seconds + _LONGEST_END_SECONDS))
     await set_health.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
     await asyncio.sleep(_HEALTH_NOTICE_SECONDS)
-    stopped = asyncio.ensure_future(server.stop(seconds + _LAST_WORDS_SECONDS))
-    done, _ = await asyncio.wait({stopped}, timeout=seconds)
-    if not done:
+    if not await sessions.idle(seconds):
         sessions.abort_all(ApiError("node_unavailable", "The node is restarting; try again shortly."))
-    await stopped
+        await sessions.idle(_LAST_WORDS_SECONDS)
+    # A session has ended when its last words have been given to gRPC, which may not have written them yet.
+    await asyncio.sleep(_LAST_WRITES_SECONDS)
+    # It waits for an Envoy that does not read.
+    await asyncio.wait({asyncio.ensure_future(server.stop(0))}, timeout=_LAST_WRITES_SECONDS)
     await sessions.settled()
 
 
-async def _discover(address: str, model: ServedModel, sessions: Sessions) -> None:
-    """Ask Triton for the model's contract until it tells; requests for it are refused with 503 until then."""
-    last = ""
-    while True:
-        try:
-            contract = await discover(address, model.settings.triton_model)
-        except (TritonUnreachableError, UnknownContractError) as error:
-            if str(error) != last:
-                last = str(error)
-                _log.warning("model %s: %s", model.name, last)
-            await asyncio.sleep(_DISCOVERY_RETRY_SECONDS)
-        else:
-            _log.info("model %s: contract %s", model.name, contract.name)
-            sessions.catalog = sessions.catalog.with_contract(model.name, contract)
-            return
+def _tell_ready() -> None:
+    # A supervisor that has died reads nothing; that it has is seen on standard input.
+    with suppress(BrokenPipeError):
+        os.write(sys.stdout.fileno(), READY)
+    # Nothing more is told there, and nobody reads it.
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
 
 
 def _stop_event() -> asyncio.Event:

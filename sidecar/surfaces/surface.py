@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import ValidationError
 
+from sidecar.config.models import SurfaceSettings
 from sidecar.responses.body import parse_json_body
 from sidecar.responses.errors import ApiError
 from sidecar.responses.json_text import Json
@@ -55,10 +56,7 @@ class Surface:
     own, by name: ``Response``, and any that replaces a general one. ``title`` and ``description`` head its documents,
     ``example`` is a request for them.
 
-    Settings: ``failed_event`` sends ``response.failed`` before the ``error`` event of a stream that fails, for clients
-    that read only that. ``reasoning_summary`` ``mirror`` shows reasoning as its own summary too, where a request asks
-    for one. ``encrypted_reasoning`` ``sealed`` adds it as sealed text, where a request asks for that, and reads such
-    text when it comes back; ``sealer`` does both.
+    ``settings`` are the operator's; ``sealer`` seals reasoning, where they want that, and reads it when it comes back.
     """
 
     title: str
@@ -75,9 +73,7 @@ class Surface:
     example: Json
     checks: tuple[Check, ...] = ()
     error_members: Callable[[ApiError, str], Json] = openai_error
-    failed_event: bool = True
-    reasoning_summary: Literal["off", "mirror"] = "off"
-    encrypted_reasoning: Literal["off", "sealed"] = "off"
+    settings: SurfaceSettings = field(default_factory=SurfaceSettings)
     sealer: Sealer | None = None
 
     def target(self, headers: Mapping[str, str]) -> Target:
@@ -115,7 +111,7 @@ class Surface:
         summary = request.reasoning.summary or request.reasoning.generate_summary
         sealed = self._seals if "reasoning.encrypted_content" in request.include else None
         return ReasoningForm(
-            mirrored=self.reasoning_summary == "mirror" and summary is not None,
+            mirrored=self.settings.reasoning_summary == "mirror" and summary is not None,
             seal=sealed.seal if sealed else None,
         )
 
@@ -125,7 +121,7 @@ class Surface:
 
     @property
     def _seals(self) -> Sealer | None:
-        return self.sealer if self.encrypted_reasoning == "sealed" else None
+        return self.sealer if self.settings.encrypted_reasoning == "sealed" else None
 
     @cached_property
     def _demanding(self) -> tuple[Parameter, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from typer.testing import CliRunner, Result
 from sidecar.cli import app
 from stack.local import LocalStack
 from stack.net import free_port
+from stack.paths import ROOT
 
 
 def check(config: Path, *arguments: str) -> Result:
@@ -37,17 +40,29 @@ def test_a_running_stack_passes_every_check(stack: LocalStack, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("model", "words"),
+    ("model", "status", "words"),
     [
-        ({"triton_model": "missing"}, "does not serve model missing"),
-        ({"tokenizer": "/nowhere"}, "/nowhere/tokenizer.json"),
-        ({"context_length": 100_000}, "context_length 100000 is more than the model's"),
+        ({"triton_model": "missing"}, 1, "does not serve model missing"),
+        ({"context_length": 100_000}, 1, "models[0].context_length: 100000 is more than the model's"),
+        ({"tokenizer": "/nowhere"}, 2, "models[0].tokenizer: /nowhere/tokenizer.json: no such file"),
+        ({"tool_format": "yaml"}, 2, "models[0].tool_format: unknown tool format yaml; known are"),
     ],
 )
-def test_what_is_wrong_is_said(stack: LocalStack, tmp_path: Path, model: dict[str, Any], words: str) -> None:
+def test_what_is_wrong_is_said(
+    stack: LocalStack, tmp_path: Path, model: dict[str, Any], status: int, words: str
+) -> None:
     result = check(changed(stack, tmp_path, **model))
-    assert result.exit_code == 1
+    assert result.exit_code == status
     assert words in result.output
+
+
+def test_what_cannot_be_served_is_not_served(stack: LocalStack, tmp_path: Path) -> None:
+    path = changed(stack, tmp_path, tool_format="yaml")
+    command = [sys.executable, "-m", "sidecar", "serve", "--config", str(path)]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    assert ended.returncode == 2
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith(f"{path}: models[0].tool_format: unknown tool format yaml; known are ")
 
 
 def test_an_unreachable_triton_is_said(stack: LocalStack, tmp_path: Path) -> None:

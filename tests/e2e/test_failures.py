@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
@@ -16,6 +17,8 @@ import httpx2
 import pytest
 
 from stack.local import SCRIPTED, LocalStack
+from stack.paths import ROOT, TOKENIZER, TRITON_VENV
+from stack.triton import start as start_triton
 from tests.e2e.client import Client, error_of, eventually, script
 
 HANG = {"hang": True}
@@ -41,9 +44,12 @@ class ScriptedLog:
 @pytest.fixture(scope="module")
 def broken_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """A stack whose parts the tests of this module break and mend, with short timers."""
-    model = replace(SCRIPTED, settings={"first_token_timeout": 3.0, "token_timeout": 2.0})
+    model = replace(SCRIPTED, context_length=10**8, settings={"first_token_timeout": 3.0, "token_timeout": 2.0})
     with LocalStack(
-        tmp_path_factory.mktemp("broken"), models=[model], sidecar_settings={"keep_alive": 0.5, "drain": 3.0}
+        tmp_path_factory.mktemp("broken"),
+        models=[model],
+        sidecar_settings={"keep_alive": 0.5, "drain": 3.0},
+        envoy_settings={"client_stall_timeout": 1},
     ) as stack:
         yield stack
 
@@ -59,6 +65,13 @@ def log(broken_stack: LocalStack) -> ScriptedLog:
     return ScriptedLog(broken_stack.scripted_events)
 
 
+def access_lines(path: Path, start: int) -> list[dict[str, Any]]:
+    """What the sidecar's access log, in the file ``path``, has after the byte ``start``."""
+    with path.open() as file:
+        file.seek(start)
+        return [json.loads(line.partition("sidecar.access ")[2]) for line in file if "sidecar.access " in line]
+
+
 async def well(client: Client) -> None:
     """Wait until requests are answered again."""
     async with asyncio.timeout(60):
@@ -68,6 +81,15 @@ async def well(client: Client) -> None:
                     return
             except httpx2.TransportError:
                 pass
+            await asyncio.sleep(0.1)
+
+
+async def all_well(client: Client) -> None:
+    """Wait until every worker answers: each asks Triton for itself."""
+    async with asyncio.timeout(60):
+        while {
+            answer.status_code for answer in await asyncio.gather(*(client.ask(script("ok")) for _ in range(8)))
+        } != {200}:
             await asyncio.sleep(0.1)
 
 
@@ -111,6 +133,22 @@ async def test_silence_in_the_middle_is_kept_alive_and_ends_with_an_error_event(
     await eventually(lambda: log.events("cancelled"))
 
 
+async def test_a_client_that_stops_reading_has_gone(broken_stack: LocalStack, log: ScriptedLog) -> None:
+    # More than the buffers between the client and Envoy hold.
+    body = json.dumps(script({"repeat": [3000, " " * 8000 + "a", 0.0005]}, stream=True)).encode()
+    head = f"POST /v1/infer/responses HTTP/1.1\r\nhost: n\r\nauthorization: Bearer {broken_stack.api_key}\r\n"
+    head += f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+    sidecar_log = broken_stack.sidecar.process.log
+    start = sidecar_log.stat().st_size
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.connect(("127.0.0.1", broken_stack.port))
+        client.sendall(head.encode() + body)
+        await eventually(lambda: log.events("cancelled"), 60)
+        told = await eventually(lambda: access_lines(sidecar_log, start))
+    assert [line["outcome"] for line in told] == ["client_gone"]
+
+
 async def test_triton_killed_before_the_first_token_is_a_503(broken_stack: LocalStack, client: Client) -> None:
     log = ScriptedLog(broken_stack.scripted_events)
     request = asyncio.create_task(client.ask(script({"sleep": 30}, "never", stream=True)))
@@ -147,6 +185,34 @@ async def test_a_model_that_crashes_in_the_middle_is_an_error_event(broken_stack
     await well(client)
 
 
+async def test_a_triton_that_comes_back_with_another_contract_is_asked_in_that(
+    broken_stack: LocalStack, client: Client, tmp_path: Path
+) -> None:
+    workers = broken_stack.sidecar.worker_pids()
+    assert broken_stack.triton is not None
+    broken_stack.triton.kill()
+    source = ROOT / "triton" / "models" / "scripted_vllm"
+    model = tmp_path / "models" / "scripted"
+    (model / "1").mkdir(parents=True)
+    (model / "1" / "model.py").symlink_to(source / "1" / "model.py")
+    (model / "config.pbtxt").write_text((source / "config.pbtxt").read_text().replace("scripted_vllm", "scripted"))
+    broken_stack.triton = start_triton(
+        TRITON_VENV,
+        tmp_path,
+        ["scripted"],
+        ports=broken_stack.triton.ports,
+        log=tmp_path / "triton.log",
+        tokenizer=TOKENIZER,
+        event_log=broken_stack.scripted_events,
+        repository=model.parent,
+    )
+    await all_well(client)
+    broken_stack.triton.kill()
+    broken_stack.start_triton()
+    await all_well(client)
+    assert broken_stack.sidecar.worker_pids() == workers
+
+
 async def test_a_killed_worker_takes_only_its_own_requests_with_it(broken_stack: LocalStack, client: Client) -> None:
     first, second = broken_stack.sidecar.worker_pids()
     steps = [script("some", {"sleep": 1.0}, "end") for _ in range(8)]
@@ -161,6 +227,15 @@ async def test_a_killed_worker_takes_only_its_own_requests_with_it(broken_stack:
     assert (await client.ask(script("ok"))).status_code == 200
     await eventually(lambda: len(set(broken_stack.sidecar.worker_pids()) - {first}) == 2)
     assert second in broken_stack.sidecar.worker_pids()
+
+
+async def test_a_hangup_changes_nothing(broken_stack: LocalStack, client: Client) -> None:
+    workers = broken_stack.sidecar.worker_pids()
+    for pid in (broken_stack.sidecar.process.pid, *workers):
+        os.kill(pid, signal.SIGHUP)
+    await all_well(client)
+    assert broken_stack.sidecar.process.running()
+    assert broken_stack.sidecar.worker_pids() == workers
 
 
 async def test_all_workers_killed_while_a_head_is_held_is_envoys_json_503(
@@ -179,12 +254,18 @@ async def test_a_draining_sidecar_finishes_short_streams_and_ends_long_ones_with
     broken_stack: LocalStack, client: Client, log: ScriptedLog
 ) -> None:
     short = asyncio.create_task(client.events(script("some", {"sleep": 1.0}, " end")))
-    long = asyncio.create_task(client.events(script({"repeat": [500, "word ", 0.1]})))
-    await eventually(lambda: len(log.events("start")) == 2)
+    long = [asyncio.create_task(client.events(script({"repeat": [500, "word ", 0.1]}))) for _ in range(20)]
+    await eventually(lambda: len(log.events("start")) == 21)
+    sidecar_log = broken_stack.sidecar.process.log
+    start = sidecar_log.stat().st_size
     os.kill(broken_stack.sidecar.process.pid, signal.SIGTERM)
     assert (await short)[-1].type == "response.completed"
-    last = (await long)[-1]
-    assert (last.type, last.data["code"]) == ("error", "node_unavailable")
+    for events in await asyncio.gather(*long):
+        assert (events[-1].type, events[-1].data["code"]) == ("error", "node_unavailable")
     await eventually(lambda: not broken_stack.sidecar.process.running(), 20)
+    said = [line for line in sidecar_log.read_text()[start:].splitlines() if "sidecar.access" not in line]
+    assert len(said) == 2
+    assert all("INFO sidecar.server.worker draining" in line for line in said)
+    assert len(access_lines(sidecar_log, start)) == 21
     broken_stack.start_sidecar()
     await well(client)

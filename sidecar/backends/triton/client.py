@@ -1,6 +1,9 @@
-"""Asks a running Triton about itself, over gRPC. Only start-up and ``check`` use it; requests go through Envoy."""
+"""Asks a running Triton about its models, over gRPC; requests go through Envoy."""
 
 from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
 
 import grpc
 
@@ -24,15 +27,32 @@ async def discover(address: str, model: str) -> Contract:
         TritonUnreachableError: no answer, or the model is not loaded there.
         discovery.UnknownContractError: its tensors fit no contract.
     """
+    (found,) = await discover_all(address, [model])
+    if isinstance(found, Exception):
+        raise found
+    return found
+
+
+async def discover_all(
+    address: str, models: Iterable[str]
+) -> list[Contract | TritonUnreachableError | discovery.UnknownContractError]:
+    """The contract of each of ``models`` as :func:`discover` finds it, or why there is none; over one connection."""
     async with grpc.aio.insecure_channel(address, options=_CHANNEL_OPTIONS) as channel:
-        try:
-            metadata = await _metadata(channel, model)
-            config = await _config(channel, model)
-        except grpc.aio.AioRpcError as error:
-            if error.code() is grpc.StatusCode.NOT_FOUND or error.code() is grpc.StatusCode.INVALID_ARGUMENT:
-                raise TritonUnreachableError(f"Triton at {address} does not serve model {model}") from error
-            raise TritonUnreachableError(f"Triton at {address} does not answer ({error.code().name})") from error
-    return discovery.recognise(metadata, config)
+        return await asyncio.gather(*(_discover(address, channel, model) for model in models))
+
+
+async def _discover(
+    address: str, channel: grpc.aio.Channel, model: str
+) -> Contract | TritonUnreachableError | discovery.UnknownContractError:
+    try:
+        metadata, config = await asyncio.gather(_metadata(channel, model), _config(channel, model))
+        return discovery.recognise(metadata, config)
+    except discovery.UnknownContractError as error:
+        return error
+    except grpc.aio.AioRpcError as error:
+        if error.code() is grpc.StatusCode.NOT_FOUND or error.code() is grpc.StatusCode.INVALID_ARGUMENT:
+            return TritonUnreachableError(f"Triton at {address} does not serve model {model}")
+        return TritonUnreachableError(f"Triton at {address} does not answer ({error.code().name})")
 
 
 async def _metadata(channel: grpc.aio.Channel, model: str) -> service_pb2.ModelMetadataResponse:

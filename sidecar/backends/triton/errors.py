@@ -50,6 +50,7 @@ _TOO_LONG = _Failure(
     "prompt_too_long", "context_length_exceeded", "The prompt is longer than the model's context.", "input"
 )
 _NOT_LOADED = _Failure("not_loaded", _BACKEND, _NOT_AVAILABLE)
+_OTHER_TENSORS = _Failure("other_tensors", _BACKEND, _NOT_AVAILABLE)
 _UNHEALTHY = _Failure("unhealthy", _BACKEND, _NOT_AVAILABLE)
 _STOPPING = _Failure("stopping", _BACKEND, _NOT_AVAILABLE)
 _CANCELLED = _Failure("cancelled", _BACKEND, "The model runtime ended the answer early.")
@@ -72,6 +73,11 @@ _BY_TEXT = tuple(
         ),
         (r"out of memory|can't allocate new blocks|no free blocks", _OUT_OF_MEMORY),
         (r"unknown model|no available versions|version \d+ is not found|is not ready", _NOT_LOADED),
+        (
+            r"unexpected inference input|expected \d+ inputs but got|(data-type|shape|dimension)s? .*for input"
+            r"|unexpected inference output|inference input .* data-type is",
+            _OTHER_TENSORS,
+        ),
         (r"is not healthy|unhealthy", _UNHEALTHY),
         (r"shutting down|is unloading|being unloaded", _STOPPING),
         (r"\bcancell?ed\b", _CANCELLED),

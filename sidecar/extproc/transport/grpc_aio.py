@@ -71,7 +71,9 @@ class _Stream:
         try:
             await self._over
         finally:
-            reader.cancel()
+            self._end()
+            for task in (reader, *self._flushes):
+                task.cancel()
 
     async def _read(self, session: Session) -> None:
         try:
@@ -80,14 +82,14 @@ class _Stream:
                 session.receive(message)
                 self._handling = False
                 await self._flush()
-        except grpc.aio.InternalError:
+        except grpc.aio.BaseError:
             # The stream has broken; the session is told as of any other end.
             pass
         finally:
             self._end()
 
     def _flush_soon(self) -> None:
-        if not self._handling:
+        if not self._handling and not self._over.done():
             task = asyncio.create_task(self._flush())
             self._flushes.add(task)
             task.add_done_callback(self._flushes.discard)
@@ -97,7 +99,7 @@ class _Stream:
             try:
                 while self._unsent:
                     await self._context.write(self._unsent.popleft())
-            except grpc.aio.InternalError:
+            except grpc.aio.BaseError:
                 self._closing = True
         if self._closing:
             self._end()

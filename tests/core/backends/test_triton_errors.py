@@ -43,6 +43,10 @@ def test_messages_are_told_apart_by_their_text(text: str, code: str) -> None:
     [
         ("Exceeds maximum queue size", "queue_full"),
         ("Request for unknown model: 'm' is not found", "not_loaded"),
+        ("[request id: 1] unexpected inference input 'input_ids' for model 'm'", "other_tensors"),
+        ("[request id: 1] expected 3 inputs but got 7 inputs for model 'm'", "other_tensors"),
+        ("inference input 'seed' data-type is 'UINT64', but model 'm' expects 'INT64'", "other_tensors"),
+        ("unexpected shape for input 'x' for model 'm'. Expected [-1,1], got [1]", "other_tensors"),
         ("Stub process 'm' is not healthy.", "unhealthy"),
         ("Server is shutting down", "stopping"),
         ("Request was cancelled", "cancelled"),

@@ -13,6 +13,7 @@ from conformance.documents import check_error_body, check_response
 from conformance.rules import RULES, Violation
 from conformance.sse import ReceivedEvent
 from conformance.stream import StreamChecker, check_stream
+from sidecar.config.models import SurfaceSettings
 from sidecar.responses.errors import CODES, ApiError
 from sidecar.responses.events import EventWriter
 from sidecar.responses.ids import ResponseIds
@@ -27,7 +28,7 @@ from tests.core.splits import split_at
 
 def written(pieces: list[bytes], failed_event: bool = False, **body: Any) -> bytes:
     """What the exchange writes for Triton's ``pieces``."""
-    surface = replace(SURFACES["node"], failed_event=failed_event)
+    surface = replace(SURFACES["node"], settings=SurfaceSettings(failed_event=failed_event))
     return kit.sent(kit.play(pieces, of=kit.exchange(surface=surface), stream=True, **body)[1])
 
 

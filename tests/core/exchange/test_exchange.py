@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from sidecar.backends.triton.frames import FrameReader, GrpcStatus
 from sidecar.backends.triton.protocol import service_pb2
+from sidecar.config.models import SurfaceSettings
 from sidecar.exchange.commands import CallUpstream, SendBody, SendHead
 from sidecar.exchange.events import Abort, ClientGone, Event, Tick, UpstreamBytes, UpstreamEnd
 from sidecar.exchange.phases import KEEP_ALIVE
@@ -256,7 +257,7 @@ def test_a_failure_after_tokens_is_a_plain_error_without_stream(pieces: list[byt
 
 
 def test_a_surface_may_leave_the_failed_event_out() -> None:
-    surface = replace(SURFACES["node"], failed_event=False)
+    surface = replace(SURFACES["node"], settings=SurfaceSettings(failed_event=False))
     _, commands = play([text("some")], broken_end(), of=exchange(surface=surface), stream=True)
     assert [event.type for event in parse(sent(commands))][-2:] == ["response.output_text.delta", "error"]
 

@@ -14,7 +14,7 @@ from sidecar.exchange.exchange import Exchange
 from sidecar.exchange.fetch_images import FetchImages
 from sidecar.exchange.phases import Calling, Ended, Preparing
 from sidecar.exchange.plan import Prepare
-from sidecar.extproc.driver import Driver
+from sidecar.extproc.driver import Driver, Observer
 from sidecar.images.image import Image
 from sidecar.responses.errors import ApiError
 from sidecar.responses.reply import Reply
@@ -69,8 +69,9 @@ class Run:
             Reserve: self._performer(Reserve, lambda ask: f"receipt for {ask.tokens}"),
             Settle: self._performer(Settle, self.settled.append),
         }
+        self.observers: list[Observer] = [self.watcher]
         exchange = Exchange(SURFACES["node"], kit.catalog(model or kit.image_model()), table, entropy=bytes(18))
-        self.driver = Driver(exchange, table, (self.watcher,), Clock(), self.outputs.extend)
+        self.driver = Driver(exchange, table, self.observers, Clock(), self.outputs.extend)
         self.exchange = exchange
 
     def _performer(self, kind: type, work: Callable[[Any], object]) -> Callable[[Any], Awaitable[object]]:
@@ -236,3 +237,34 @@ async def test_ordinary_tokens_are_not_shown_to_observers() -> None:
     run.handle(ClientGone())
     assert [event for event, _ in run.watcher.seen[seen + 1 :]] == ["ClientGone"]
     assert not any(isinstance(output, Finish) for output in run.outputs)
+
+
+class Broken:
+    """An observer that always fails."""
+
+    def observe(self, exchange: Exchange, event: Event, commands: Sequence[Command]) -> None:
+        raise RuntimeError("a fault of telemetry")
+
+
+async def test_an_observer_that_fails_harms_nobody_and_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    run = Run(model=kit.model())
+    run.observers.insert(0, Broken())
+    run.handle(kit.request())
+    await run.until(Calling)
+    run.handle(kit.broken_end())
+    assert kit.reply(run.outputs[-1:]).status == 503
+    assert [event for event, _ in run.watcher.seen] == ["RequestComplete", "Answered", "Answered", "UpstreamEnd"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "the observer Broken failed; its further failures are not logged"
+    ]
+
+
+async def test_observers_see_the_end_once() -> None:
+    run = Run(model=kit.model())
+    run.handle(kit.request())
+    await run.until(Calling)
+    run.handle(kit.broken_end())
+    seen = list(run.watcher.seen)
+    run.handle(ClientGone())
+    run.handle(Abort(RESTARTING))
+    assert run.watcher.seen == seen

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from sidecar.config.models import SurfaceSettings
 from sidecar.responses.items import ReasoningItem
 from sidecar.responses.sealing import KEY_BYTES, Sealer
 from sidecar.surfaces import SURFACES, Surface
@@ -15,7 +16,7 @@ from tests.core.surfaces.node_requests import JSON_HEADERS, USER
 
 NODE = SURFACES["node"]
 SEALER = Sealer(bytes(KEY_BYTES))
-SEALING = replace(NODE, encrypted_reasoning="sealed", sealer=SEALER)
+SEALING = replace(NODE, settings=SurfaceSettings(encrypted_reasoning="sealed"), sealer=SEALER)
 INCLUDE = {"include": ["reasoning.encrypted_content"]}
 
 
@@ -33,7 +34,7 @@ def accept(surface: Surface, **parameters: Any) -> Any:
     ],
 )
 def test_reasoning_is_mirrored_where_a_summary_is_asked_for(setting: Any, reasoning: Any, mirrored: bool) -> None:
-    surface = replace(NODE, reasoning_summary=setting)
+    surface = replace(NODE, settings=SurfaceSettings(reasoning_summary=setting))
     assert surface.reasoning_form(accept(surface, reasoning=reasoning)).mirrored is mirrored
 
 
@@ -43,7 +44,7 @@ def test_reasoning_is_mirrored_where_a_summary_is_asked_for(setting: Any, reason
         (SEALING, INCLUDE, True),
         (SEALING, {}, False),
         (NODE, INCLUDE, False),
-        (replace(SEALING, encrypted_reasoning="off"), INCLUDE, False),
+        (replace(SEALING, settings=SurfaceSettings()), INCLUDE, False),
     ],
 )
 def test_reasoning_is_sealed_where_that_is_asked_for(

@@ -1,0 +1,175 @@
+"""``docs/configuration.md``, from the configuration's models."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from sidecar.config.models import Config
+
+_HEAD = """\
+# Configuration
+
+<!-- Made from sidecar/config/models.py by `responses-sidecar docs`. -->
+
+One YAML file, given to `responses-sidecar serve --config FILE`. Relative paths are relative to the file. A mistake is
+reported with the key's path, and the command ends with status 2: a key that does not exist, a value of the wrong kind,
+a format that is not known, a tokenizer or chat template that cannot be used. `responses-sidecar check --config FILE`
+tries everything that serving needs: the configuration, each tokenizer and chat template, Triton and each model's
+contract, and with `--envoy-config FILE` Envoy's configuration too.
+
+```yaml
+node: n1
+workers: 4
+sockets: /run/responses
+triton:
+  address: 127.0.0.1:8001
+models:
+  - name: qwen3-8b
+    triton_model: tensorrt_llm
+    tokenizer: /models/qwen3
+    context_length: 32768
+```
+
+"""
+
+_MIDDLE = """\
+
+Triton does not tell a model's context length, tokenizer or chat template; that is why they stand here. A model must be
+decoupled (`model_transaction_policy { decoupled: true }`) to stream.
+
+How Triton serves the model is recognised from its tensors; [contracts.md](contracts.md) says what each way can tell,
+and which parameters of the model's own configuration matter. Triton is asked every few seconds, and at once when a
+request fails in a way that tells of another model: it may be restarted, and a model replaced under its name, while the
+sidecar runs.
+
+Images named by URL are fetched from public addresses only, over https unless `images.allow_http`; an image in a `data:`
+URL needs no fetch. A model takes images when its chat template places them and its Triton model has an input for them
+(`image_url_input`, `image_url` or `image`).
+
+## Processes
+
+`serve` is a supervisor that starts the workers, and starts those again that end. When no worker serves and none can be
+started, several times running, it says so and ends with status 1. SIGTERM or SIGINT lets the workers drain: they take
+no new requests, and what still runs after `drain` ends with an error; within ten seconds more all has ended. A second
+signal ends them at once. SIGHUP does nothing.
+
+## Envoy's own limits
+
+What the configuration allows, Envoy must allow too: Envoy's timeouts must be longer than the sidecar's, which can tell
+the client what happened, and its limits of size larger. The templates in `envoy/` take these variables.
+
+"""
+
+
+# pydantic's constraints, and how they are told.
+_BOUNDS = {"ge": "from", "gt": "above", "le": "to"}
+
+
+class EnvoyLimit(NamedTuple):
+    """A limit of Envoy's beside the settings that it must fit: ``value`` is what the local stack uses."""
+
+    variable: str
+    value: int
+    meaning: str
+
+
+ENVOY_LIMITS = (
+    EnvoyLimit(
+        "max_request_bytes",
+        40 * 1024 * 1024,
+        "bytes of a request's body; more than the largest `models[].limits.max_request_bytes`: the sidecar reads a body"
+        " to its end and names its size",
+    ),
+    EnvoyLimit(
+        "egress_idle_timeout",
+        180,
+        "seconds of silence between Triton and Envoy; more than every `models[].first_token_timeout` and"
+        " `models[].token_timeout`",
+    ),
+    EnvoyLimit(
+        "ingress_idle_timeout",
+        300,
+        "seconds of silence towards the client; more than `egress_idle_timeout`, `keep_alive`, and the 240 seconds that"
+        " the images of a request may take",
+    ),
+    EnvoyLimit(
+        "client_stall_timeout",
+        30,
+        "seconds for which a client may read nothing; less than every `models[].token_timeout`: while Envoy waits for"
+        " the client it does not read from Triton, and the sidecar cannot tell that from a silent model",
+    ),
+)
+
+
+def configuration_page() -> str:
+    """The whole page."""
+    rows = "".join(_row(path, field) for path, field in _settings(Config, ""))
+    limits = "".join(f"| `{limit.variable}` | {limit.value} | {limit.meaning} |\n" for limit in ENVOY_LIMITS)
+    return (
+        f"{_HEAD}| Key | Type | Default | Meaning |\n|---|---|---|---|\n{rows}"
+        f"{_MIDDLE}| Variable | Local stack | Meaning |\n|---|---|---|\n{limits}"
+    )
+
+
+def _settings(section: type[BaseModel], path: str) -> Iterator[tuple[str, FieldInfo]]:
+    """Every setting below ``section``, with its path, in the order of the models."""
+    for name, field in section.model_fields.items():
+        inner = _section(field.annotation)
+        if inner is None:
+            yield path + name, field
+        else:
+            many = "[]" if get_origin(field.annotation) is tuple else ""
+            yield from _settings(inner, f"{path}{name}{many}.")
+
+
+def _section(annotation: Any) -> type[BaseModel] | None:
+    """The section that a field is, or is a list of."""
+    if get_origin(annotation) is tuple:
+        annotation = get_args(annotation)[0]
+    return annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
+
+
+def _row(path: str, field: FieldInfo) -> str:
+    assert field.description, f"{path} has no description"
+    default = "required" if field.is_required() else _default(field.default)
+    return f"| `{path}` | {_type(field.annotation, field.metadata)} | {default} | {field.description} |\n"
+
+
+def _default(value: Any) -> str:
+    if value in ((), None):
+        return "none"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return f"`{value}`" if isinstance(value, str) else json.dumps(value)
+
+
+def _type(annotation: Any, metadata: list[Any]) -> str:
+    """A type in words."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        inner, *more = arguments
+        return _type(inner, [part for info in more for part in getattr(info, "metadata", [info])])
+    if origin is Literal:
+        return " or ".join(f"`{value}`" for value in arguments)
+    if origin in (Union, UnionType):
+        return " or ".join(_type(part, []) for part in arguments if part is not NoneType)
+    if origin is tuple:
+        return f"list of {_type(arguments[0], [])}"
+    if _section(annotation) is not None:
+        return f"`{{{', '.join(f'{name}: …' for name in annotation.model_fields)}}}`"
+    words = {int: "integer", float: "number", bool: "true or false", str: "text", Path: "path"}[annotation]
+    return " ".join([words, *_bounds(metadata)])
+
+
+def _bounds(metadata: list[Any]) -> Iterator[str]:
+    for constraint in metadata:
+        for name, word in _BOUNDS.items():
+            if (bound := getattr(constraint, name, None)) is not None:
+                yield f"{word} {bound}"

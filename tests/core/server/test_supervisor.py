@@ -1,0 +1,167 @@
+"""The supervisor: no worker is lost without a word, and none is started for ever in vain."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from sidecar.server import supervisor
+from sidecar.server.supervisor import FAILED, READY, REFUSED, Fleet
+
+REFUSAL = b"sidecar.yaml: models[0].tool_format: unknown\n"
+
+
+class Worker:
+    """A process that the test leads."""
+
+    def __init__(self, *, obeys: bool = True) -> None:
+        self.stdout = asyncio.StreamReader()
+        self.returncode: int | None = None
+        self.signals: list[str] = []
+        self._obeys = obeys
+        self._over = asyncio.Event()
+
+    def tell(self, words: bytes) -> Worker:
+        self.stdout.feed_data(words)
+        return self
+
+    def end(self, status: int) -> Worker:
+        if self.returncode is None:
+            self.returncode = status
+            self.stdout.feed_eof()
+            self._over.set()
+        return self
+
+    async def wait(self) -> int:
+        await self._over.wait()
+        assert self.returncode is not None
+        return self.returncode
+
+    def terminate(self) -> None:
+        self.signals.append("TERM")
+        if self._obeys:
+            self.end(0)
+
+    def kill(self) -> None:
+        self.signals.append("KILL")
+        self.end(-9)
+
+
+class Starts:
+    """Starts the workers that ``make`` gives, and keeps them."""
+
+    def __init__(self, make: Callable[[int], Worker]) -> None:
+        self.made: list[tuple[int, Worker]] = []
+        self._make = make
+
+    async def __call__(self, index: int) -> Any:
+        worker = self._make(index)
+        self.made.append((index, worker))
+        return worker
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "_FIRST_DELAY_SECONDS", 0.0)
+
+
+async def status_of(fleet: Fleet) -> int:
+    return await asyncio.wait_for(fleet.run(), 10)
+
+
+def well(_: int) -> Worker:
+    return Worker().tell(READY)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0)
+
+
+async def test_a_configuration_that_is_refused_ends_all_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    starts = Starts(lambda index: Worker().tell(REFUSAL).end(REFUSED))
+    assert await status_of(Fleet(4, 10, starts)) == REFUSED
+    assert len(starts.made) == 4
+    assert capsys.readouterr().err == REFUSAL.decode()
+
+
+async def test_workers_that_die_at_start_again_and_again_end_the_supervisor(caplog: pytest.LogCaptureFixture) -> None:
+    starts = Starts(lambda index: Worker().end(1))
+    assert await status_of(Fleet(2, 10, starts)) == FAILED
+    assert len(starts.made) <= 11
+    assert caplog.records[-1].levelno == logging.CRITICAL
+    assert "ended at its start with status 1; no worker could be started" in caplog.text
+
+
+async def test_processes_that_cannot_be_started_end_the_supervisor(caplog: pytest.LogCaptureFixture) -> None:
+    async def start(index: int) -> Any:
+        raise OSError("no memory")
+
+    assert await status_of(Fleet(1, 10, start)) == FAILED
+    assert "could not be started (no memory)" in caplog.text
+
+
+@pytest.mark.parametrize("death", [lambda: Worker().end(1), lambda: Worker().tell(REFUSAL).end(REFUSED)])
+async def test_a_worker_that_serves_is_not_ended_for_one_that_cannot(
+    death: Callable[[], Worker], caplog: pytest.LogCaptureFixture
+) -> None:
+    starts = Starts(lambda index: well(index) if index == 0 else death())
+    # The first is well before the second dies for the first time.
+    fleet = Fleet(2, 10, starts)
+    running = asyncio.create_task(fleet.run())
+    await until(lambda: len(starts.made) > 40)
+    assert not running.done()
+    assert "worker 1" in caplog.text
+    fleet.stop()
+    assert await asyncio.wait_for(running, 10) == 0
+    assert [worker.signals for index, worker in starts.made if index == 0] == [["TERM"]]
+
+
+async def test_a_worker_that_ends_is_started_again(caplog: pytest.LogCaptureFixture) -> None:
+    starts = Starts(well)
+    fleet = Fleet(1, 10, starts)
+    running = asyncio.create_task(fleet.run())
+    for number in range(1, 20):
+        await until(lambda count=number: len(starts.made) == count)  # type: ignore[misc]
+        await asyncio.sleep(0)
+        starts.made[-1][1].end(-9)
+    await until(lambda: len(starts.made) == 20)
+    assert "worker 0 ended with status -9" in caplog.text
+    fleet.stop()
+    assert await asyncio.wait_for(running, 10) == 0
+
+
+async def test_a_stop_while_a_worker_starts_ends_it() -> None:
+    starts = Starts(lambda index: Worker())
+    fleet = Fleet(1, 10, starts)
+    running = asyncio.create_task(fleet.run())
+    await until(lambda: bool(starts.made))
+    fleet.stop()
+    assert await asyncio.wait_for(running, 10) == 0
+    assert starts.made[0][1].signals == ["TERM"]
+
+
+async def test_a_second_stop_ends_at_once_what_does_not_end_by_itself() -> None:
+    starts = Starts(lambda index: Worker(obeys=False).tell(READY))
+    fleet = Fleet(1, 1000, starts)
+    running = asyncio.create_task(fleet.run())
+    await until(lambda: bool(starts.made))
+    fleet.stop()
+    fleet.stop()
+    assert await asyncio.wait_for(running, 10) == 0
+    assert starts.made[0][1].signals == ["TERM", "KILL"]
+
+
+async def test_what_does_not_end_in_time_is_killed() -> None:
+    starts = Starts(lambda index: Worker(obeys=False).tell(READY))
+    fleet = Fleet(1, 0, starts)
+    running = asyncio.create_task(fleet.run())
+    await until(lambda: bool(starts.made))
+    fleet.stop()
+    assert await asyncio.wait_for(running, 10) == 0
+    assert starts.made[0][1].signals == ["TERM", "KILL"]

@@ -28,6 +28,8 @@ Conversation = Callable[..., Any]
         (run_node, "open_responses_conversation.mjs", {"generateText", "streamText"}),
         (run_python, "agents_conversation.py", {"run", "run_streamed"}),
         (run_python, "langchain_conversation.py", {"invoke", "stream"}),
+        (run_python, "agent_framework_conversation.py", {"run", "run_streamed"}),
+        (run_python, "llm_conversation.py", {"whole", "streamed"}),
     ],
 )
 def test_a_client_sends_its_first_answer_back(

@@ -154,8 +154,8 @@ class Config(_Section):
     drain: _Seconds = Field(default=30.0, description="seconds that a stopping worker lets its streams run")
     sealing_key: Path | None = Field(
         default=None,
-        description="a file of 64 random bytes in base64 (`openssl rand -base64 64`), the same on all nodes that serve the"
-        " same clients",
+        description="a file of 64 random bytes in base64 (`openssl rand -base64 64`), the same on all nodes that serve"
+        " the same clients",
     )
     log_level: Literal["info", "debug"] = Field(
         default="info",

@@ -101,11 +101,30 @@ class ImageLimits(_Section):
     max_bytes: _Count = Field(default=10 * 1024 * 1024, description="bytes of one image's file")
     max_pixels: _Count = Field(
         default=40_000_000,
-        description="width times height of one image; decoding takes up to 4 bytes of memory for each",
+        description="width times height of one image; a decoding process may take 28 bytes of memory for each",
+    )
+    max_total_bytes: _Count = Field(
+        default=32 * 1024 * 1024,
+        description="bytes of all images of a request as they are passed on, a repeated one each time",
+    )
+    max_total_pixels: _Count = Field(default=80_000_000, description="pixels of all different images of a request")
+    max_urls: _Count = Field(default=32, description="different URLs in a request")
+    max_hosts: _Count = Field(
+        default=8, description="different hosts that a request's images are fetched from, redirects included"
     )
     timeout: _Seconds = Field(default=10.0, description="seconds for the fetch of one image, redirects included")
+    lookup_timeout: _Seconds = Field(default=3.0, description="seconds for finding the addresses of a host")
+    decode_timeout: _Seconds = Field(
+        default=10.0, description="seconds for decoding one image, after which its process is ended"
+    )
+    total_timeout: _Seconds = Field(default=30.0, description="seconds for all images of a request")
     concurrency: Annotated[int, Field(ge=1, le=64)] = Field(
         default=4, description="images that one request fetches at a time"
+    )
+    decoders: Annotated[int, Field(ge=1, le=64)] = Field(default=2, description="decoding processes of each worker")
+    worker_max_bytes: _Count = Field(
+        default=256 * 1024 * 1024,
+        description="bytes of images that each worker holds at a time; beyond it, requests with images get 503",
     )
 
 

@@ -1,7 +1,7 @@
 """Remote images over HTTP, from the public internet only.
 
 The address that was checked is the one connected to: a name is resolved once per connection, by
-:class:`_CheckedResolver`, and aiohttp connects to the addresses that it returns, with the name in TLS and ``Host``.
+:class:`CheckedResolver`, and aiohttp connects to the addresses that it returns, with the name in TLS and ``Host``.
 Redirects are followed here, one by one, so that each is checked like the first URL.
 
 aiohttp is used for its resolver seam, which makes that possible without a transport of our own, and because its parser
@@ -11,21 +11,20 @@ bounds heads by itself.
 from __future__ import annotations
 
 import asyncio
-import socket
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
-from ipaddress import ip_address
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
 import aiohttp
-from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.abc import AbstractResolver
 from yarl import URL
 
 from sidecar.config.models import ImageLimits
 from sidecar.egress.budget import ByteBudget
 from sidecar.egress.guard import Address, check_url, host_address, is_public, no_public_address
+from sidecar.egress.resolve import CheckedResolver, SystemResolver
 from sidecar.images.errors import too_large
 from sidecar.responses.errors import ApiError
 
@@ -43,7 +42,7 @@ class Network:
     """The network that fetches go out to: which addresses are allowed, who resolves names, whom TLS trusts."""
 
     allows: Callable[[Address], bool] = is_public
-    resolver: Callable[[], AbstractResolver] = aiohttp.ThreadedResolver
+    resolver: AbstractResolver = field(default_factory=SystemResolver)
     tls: ssl.SSLContext | bool = True
 
 
@@ -61,7 +60,7 @@ class Fetcher:
         phase = limits.timeout / 2
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
-                resolver=_CheckedResolver(network.resolver(), network.allows),
+                resolver=CheckedResolver(network.resolver, network.allows, limits),
                 use_dns_cache=False,
                 force_close=True,
                 ssl=network.tls,
@@ -139,27 +138,6 @@ class Fetcher:
             if len(content) > self._limits.max_bytes:
                 raise too_large(self._limits.max_bytes)
         return bytes(content)
-
-
-class _CheckedResolver(AbstractResolver):
-    """Resolves names all of whose addresses are allowed; a name with one that is not is refused."""
-
-    def __init__(self, resolver: AbstractResolver, allows: Callable[[Address], bool]) -> None:
-        self._resolver = resolver
-        self._allows = allows
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
-    ) -> list[ResolveResult]:
-        """The addresses of ``host``; raises :class:`ApiError` ``egress_denied``."""
-        results = await self._resolver.resolve(host, port, family)
-        if not results or not all(self._allows(ip_address(result["host"])) for result in results):
-            raise no_public_address()
-        return results
-
-    async def close(self) -> None:
-        """Close the resolver that is asked."""
-        await self._resolver.close()
 
 
 def _failed(why: str) -> ApiError:

@@ -1,12 +1,14 @@
 """From a file that claims to be an image to one that is: recognised by its content, decoded whole, upright.
 
 An image costs what it decodes to, not what it was sent as: its size in pixels is read from its head and checked before
-any pixel is decoded.
+any pixel is decoded, and so is the number of passes that its file makes over them. Of a moving picture only the first
+frame is decoded. Decoders still find ways to take long, so they run where they can be ended.
 """
 
 from __future__ import annotations
 
 import io
+from dataclasses import dataclass, replace
 from typing import Literal
 
 # The plugin is imported by name, since Pillow would import all that it has for it.
@@ -14,6 +16,8 @@ from PIL import Image as Pillow
 from PIL import ImageOps, WebPImagePlugin  # noqa: F401
 
 from sidecar.images.image import Image
+from sidecar.images.jpeg import START as JPEG_START
+from sidecar.images.jpeg import has_more_scans
 from sidecar.responses.errors import ApiError
 
 _FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
@@ -27,31 +31,72 @@ _PASSED_ON: dict[str | None, Literal["image/jpeg", "image/png"]] = {
 _UPRIGHT = 1
 _JPEG_QUALITY = 95
 
+# Progressive files have about ten, from the most ambitious of encoders some twenty.
+_MAX_SCANS = 32
+
+MEMORY_PER_PIXEL = 28
+"""The bytes that decoding and converting take for a pixel, at most: those of a WebP file that lies on its side."""
+
 # Pillow's own limit is the process's and warns only; ours is checked in its place.
 Pillow.MAX_IMAGE_PIXELS = None
 
 
-def decode(data: bytes, max_pixels: int) -> Image:
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What the other images of a request leave to one: pixels to decode, and bytes of the file that is passed on."""
+
+    pixels: int
+    bytes: int
+
+
+def decode(data: bytes, max_pixels: int, left: Left | None = None) -> Image:
     """The image in ``data``: PNG, JPEG, WebP or GIF, of a moving picture the first frame.
 
-    Takes up to four bytes of memory per pixel, and time; callers run it off the event loop.
+    Takes up to :data:`MEMORY_PER_PIXEL` bytes of memory for each pixel, and time.
 
     Raises:
-        ApiError: ``invalid_request`` for another format, a broken file, or more than ``max_pixels``.
+        ApiError: ``invalid_request`` for another format, a broken file, or more pixels than ``max_pixels`` or than are
+            ``left``; ``payload_too_large`` for a file that has more bytes than are left once it is converted.
+        MemoryError: there is not enough.
     """
+    if data.startswith(JPEG_START) and has_more_scans(data, _MAX_SCANS):
+        raise ApiError("invalid_request", f"An image is a JPEG of more than {_MAX_SCANS} scans.")
     try:
         picture = Pillow.open(io.BytesIO(data), formats=_FORMATS)
+    except MemoryError:
+        raise
     except Exception as error:
         raise ApiError("invalid_request", "An image is not a PNG, JPEG, WebP or GIF file.") from error
     with picture:
-        if picture.width * picture.height > max_pixels:
-            size = f"{picture.width}×{picture.height}"
-            raise ApiError("invalid_request", f"An image has {size} pixels; at most {max_pixels} are accepted.")
+        _check_pixels(picture.width, picture.height, max_pixels, left)
         try:
-            return _convert(picture, data)
+            image = _convert(picture, data)
+        except MemoryError:
+            raise
         except Exception as error:
             # Decoders of foreign bytes fail in many ways, and Pillow does not say which.
             raise ApiError("invalid_request", "An image is broken.") from error
+    if left is not None and len(image.data) > left.bytes:
+        raise ApiError("payload_too_large", f"An image has more than the {left.bytes} bytes that the others leave it.")
+    return image
+
+
+def decode_elsewhere(data: bytes, max_pixels: int, left: Left) -> Image:
+    """What :func:`decode` returns, for another process: without ``data`` where it is what that process has already."""
+    image = decode(data, max_pixels, left)
+    return replace(image, data=b"") if image.data is data else image
+
+
+def prepare() -> None:
+    """Load what decoding needs."""
+    Pillow.preinit()
+
+
+def _check_pixels(width: int, height: int, max_pixels: int, left: Left | None) -> None:
+    if width * height > max_pixels:
+        raise ApiError("invalid_request", f"An image has {width}×{height} pixels; at most {max_pixels} are accepted.")
+    if left is not None and width * height > left.pixels:
+        raise ApiError("invalid_request", f"An image has {width}×{height} pixels; the others leave it {left.pixels}.")
 
 
 def _convert(picture: Pillow.Image, data: bytes) -> Image:

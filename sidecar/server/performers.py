@@ -24,7 +24,7 @@ def make_performers(preparation: Preparation, images: ImageLoader, writers: Exec
         return await asyncio.get_running_loop().run_in_executor(executor, ask.plan)
 
     async def fetch_images(ask: FetchImages) -> bytes:
-        loaded = await images.load(ask.refs, UnlimitedBytes())
-        return await asyncio.get_running_loop().run_in_executor(writers, ask.body, loaded)
+        async with images.load(ask.refs, UnlimitedBytes()) as loaded:
+            return await asyncio.get_running_loop().run_in_executor(writers, ask.body, loaded)
 
     return {Prepare: prepare, FetchImages: fetch_images}

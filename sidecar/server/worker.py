@@ -26,6 +26,7 @@ from sidecar.egress.loader import ImageLoader
 from sidecar.exchange.catalog import Catalog
 from sidecar.extproc.sessions import Sessions
 from sidecar.extproc.transport.grpc_aio import ExtProcService
+from sidecar.killable import Pool
 from sidecar.responses.errors import ApiError
 from sidecar.responses.sealing import Sealer
 from sidecar.server.contracts import Contracts
@@ -80,12 +81,25 @@ def _make_directory(sockets: Path) -> None:
 
 async def _serve(config: Config, index: int, catalog: Catalog, surfaces: dict[str, Surface]) -> None:
     stop = _stop_event()
+    async with decoding_processes(config.images) as decoders:
+        await _serve_until(stop, config, index, catalog, surfaces, decoders)
+
+
+async def _serve_until(
+    stop: asyncio.Event,
+    config: Config,
+    index: int,
+    catalog: Catalog,
+    surfaces: dict[str, Surface],
+    decoders: Pool,
+) -> None:
     with (
         preparation_threads() as preparation,
         # Apart, so that large images do not hold up the prompts of other requests.
-        ThreadPoolExecutor(max_workers=2, thread_name_prefix="images") as decoders,
+        ThreadPoolExecutor(max_workers=2, thread_name_prefix="images") as threads,
     ):
-        performers = make_performers(preparation, ImageLoader(config.images, decoders), decoders)
+        images = ImageLoader(config.images, decoders, threads)
+        performers = make_performers(preparation, images, threads)
         contracts = Contracts(config.triton.address)
         sessions = Sessions(catalog, surfaces, performers, (AccessLog(), BrokenCharacters(), contracts))
         server, set_health = await _start(config, index, sessions)

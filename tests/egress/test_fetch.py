@@ -34,7 +34,7 @@ class Visit:
     def __init__(self, site: Web, table: Mapping[str, Sequence[Sequence[str]]] | None = None, **limits: Any) -> None:
         self.limits = LIMITS.model_copy(update={"ports": (site.port, 443), **limits})
         self.resolver = Resolver(table or {NAME: [[LOOPBACK]]})
-        self.network = Network(allows, lambda: self.resolver, client_tls(AUTHORITY))
+        self.network = Network(allows, self.resolver, client_tls(AUTHORITY))
 
     async def fetch(self, url: str) -> bytes:
         async with Fetcher(self.limits, self.network) as fetcher:
@@ -88,7 +88,7 @@ async def test_a_server_that_is_not_who_it_says_is_not_read(certificate: str | N
 async def test_by_default_nothing_on_this_machine_is_reached(host: str) -> None:
     async with web({"/": answer(CONTENT)}) as site:
         visit = Visit(site)
-        visit.network = replace(INTERNET, resolver=lambda: visit.resolver)
+        visit.network = replace(INTERNET, resolver=visit.resolver)
         error = await visit.refused(f"http://{host}:{site.port}/")
     assert (error.code, error.status) == ("egress_denied", 403)
     assert site.requests == []

@@ -16,11 +16,17 @@ from sidecar.egress.budget import UnlimitedBytes
 from sidecar.egress.fetch import Network
 from sidecar.egress.loader import ImageLoader
 from sidecar.images.image import Image, ImageRef
+from sidecar.killable import CrashedError, OverrunError, QueueFullError
 from sidecar.responses.errors import ApiError
+from tests.core.in_place import InPlace
 from tests.egress.web import LOOPBACK, Resolver, Web, answer, web
 
 NAME = "images.example"
 LIMITS = ImageLimits(allow_http=True, max_bytes=10_000, max_pixels=10_000, timeout=20.0)
+
+
+def limited(**limits: float) -> ImageLimits:
+    return LIMITS.model_copy(update=limits)
 
 
 def png(width: int, height: int = 1) -> bytes:
@@ -33,12 +39,19 @@ def data_url(content: bytes) -> str:
     return "data:image/png;base64," + base64.b64encode(content).decode()
 
 
-async def load(site: Web, *urls: str, limits: ImageLimits = LIMITS) -> list[Image]:
-    network = Network(lambda address: str(address) == LOOPBACK, lambda: Resolver({NAME: [[LOOPBACK]]}))
+async def load(site: Web, *urls: str, limits: ImageLimits = LIMITS, decoders: InPlace | None = None) -> list[Image]:
+    network = Network(lambda address: str(address) == LOOPBACK, Resolver({NAME: [[LOOPBACK]]}))
     refs = [ImageRef(f"input[{index}]", url) for index, url in enumerate(urls)]
+<<<<<<< HEAD
     with ThreadPoolExecutor(1) as decoders:
         loader = ImageLoader(limits.model_copy(update={"ports": (site.port,)}), decoders, network)
         return await loader.load(refs, UnlimitedBytes())
+=======
+    with ThreadPoolExecutor(1) as threads:
+        loader = ImageLoader(limits.model_copy(update={"ports": (site.port,)}), decoders or InPlace(), threads, network)
+        async with loader.load(refs, UnlimitedBytes()) as images:
+            return images
+>>>>>>> 3219505 (Images are decoded in processes that can be ended, and a request's images have limits together)
 
 
 def gate(parties: int) -> Callable[[asyncio.StreamWriter], Awaitable[None]]:
@@ -66,8 +79,13 @@ async def test_images_come_in_the_order_of_the_request() -> None:
 
 async def test_images_are_fetched_side_by_side_up_to_the_bound() -> None:
     async with web({"/": gate(3)}) as site:
+<<<<<<< HEAD
         urls = [f"http://{NAME}:{site.port}/"] * 8
         assert len(await load(site, *urls, limits=LIMITS.model_copy(update={"concurrency": 3}))) == 8
+=======
+        urls = [f"http://{NAME}:{site.port}/?{index}" for index in range(8)]
+        assert len(await load(site, *urls, limits=limited(concurrency=3))) == 8
+>>>>>>> 3219505 (Images are decoded in processes that can be ended, and a request's images have limits together)
     assert site.most_running == 3
 
 
@@ -117,3 +135,96 @@ async def test_the_other_fetches_are_given_up_when_one_fails() -> None:
             await load(site, f"http://{NAME}:{site.port}/hang", f"http://{NAME}:{site.port}/fail")
         await asyncio.wait_for(given_up.wait(), 10)
     assert raised.value.param == "input[1]"
+
+
+def gif(colour: int) -> bytes:
+    file = io.BytesIO()
+    Pillow.new("P", (2, 1), colour).save(file, "GIF")
+    return file.getvalue()
+
+
+async def test_the_same_image_is_fetched_and_decoded_once() -> None:
+    decoders = InPlace()
+    async with web({"/a": answer(png(3)), "/b": answer(png(3)), "/c": answer(png(4))}) as site:
+        paths = ["a", "b", "c", "a", "c"]
+        urls = [f"http://{NAME}:{site.port}/{path}" for path in paths]
+        images = await load(site, *urls, data_url(png(3)), data_url(png(4)), decoders=decoders)
+    assert [image.width for image in images] == [3, 3, 4, 3, 4, 3, 4]
+    assert len(site.requests) == 3
+    assert len(decoders.calls) == 2
+
+
+TOGETHER = "The images of a request have more than"
+
+
+@pytest.mark.parametrize(
+    ("limits", "urls", "code", "message", "param"),
+    [
+        ({"max_total_bytes": 2 * len(png(1))}, "a b c", "payload_too_large", TOGETHER, None),
+        ({"max_total_bytes": 2 * len(png(1))}, "a a a", "payload_too_large", TOGETHER, "input[2]"),
+        ({"max_total_bytes": len(gif(1))}, "gif", "payload_too_large", "An image has more than", "input[0]"),
+        ({"max_total_pixels": 5}, "a b c", "invalid_request", "the others leave it", None),
+        ({"max_urls": 2}, "a b a c", "invalid_request", "A request's images have more than 2 URLs.", "input[3]"),
+    ],
+)
+async def test_the_images_of_a_request_have_limits_together(
+    limits: dict[str, int], urls: str, code: str, message: str, param: str | None
+) -> None:
+    answers = {f"/{name}": answer(png(width)) for width, name in enumerate("abc", 1)}
+    async with web({**answers, "/gif": answer(gif(1))}) as site:
+        with pytest.raises(ApiError) as raised:
+            paths = [f"http://{NAME}:{site.port}/{path}" for path in urls.split()]
+            await load(site, *paths, limits=limited(**limits))
+    assert raised.value.code == code
+    assert message in raised.value.message
+    assert raised.value.param is not None
+    assert raised.value.param == (param or raised.value.param)
+
+
+async def test_as_much_as_is_allowed_together_is_taken() -> None:
+    limits = limited(max_total_bytes=2 * len(png(3)), max_total_pixels=3, max_urls=1)
+    async with web({"/": answer(png(3))}) as site:
+        assert len(await load(site, f"http://{NAME}:{site.port}/", data_url(png(3)), limits=limits)) == 2
+
+
+@pytest.mark.parametrize(
+    ("failure", "code", "message"),
+    [
+        (OverrunError("took long"), "invalid_request", "An image takes too much time or memory to decode."),
+        (CrashedError("ended"), "invalid_request", "An image is broken."),
+        (QueueFullError(), "capacity_unavailable", "The server is reading as many images as it can."),
+    ],
+)
+async def test_what_happens_to_a_decoder_is_told_as_the_images_error(
+    failure: Exception, code: str, message: str
+) -> None:
+    async with web({}) as site:
+        with pytest.raises(ApiError) as raised:
+            await load(site, data_url(png(1)), decoders=InPlace(failure))
+    assert (raised.value.code, raised.value.message, raised.value.param) == (code, message, "input[0]")
+
+
+async def test_a_worker_that_holds_enough_refuses_more_until_some_are_let_go() -> None:
+    limits = limited(worker_max_bytes=len(png(3)))
+    refs = [ImageRef("input[0]", data_url(png(3)))]
+    with ThreadPoolExecutor(1) as threads:
+        loader = ImageLoader(limits, InPlace(), threads)
+        async with loader.load(refs, UnlimitedBytes()):
+            with pytest.raises(ApiError) as raised:
+                async with loader.load(refs, UnlimitedBytes()):
+                    pytest.fail("loaded")
+        async with loader.load(refs, UnlimitedBytes()) as images:
+            assert len(images) == 1
+    assert (raised.value.code, raised.value.param) == ("capacity_unavailable", "input[0]")
+    assert raised.value.status == 503
+
+
+async def silence(writer: asyncio.StreamWriter) -> None:
+    await asyncio.Event().wait()
+
+
+async def test_all_images_together_have_a_deadline() -> None:
+    async with web({"/": silence}) as site:
+        with pytest.raises(ApiError) as raised:
+            await load(site, f"http://{NAME}:{site.port}/", limits=limited(total_timeout=0.2))
+    assert raised.value.message == "The images of the request could not be fetched in 0.2 s."

@@ -3,8 +3,9 @@
 import asyncio
 import base64
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 
 import pytest
 from envoy.config.core.v3.base_pb2 import HeaderMap, HeaderValue
@@ -30,6 +31,7 @@ from sidecar.responses.errors import ApiError
 from sidecar.server.performers import make_performers
 from sidecar.server.preparation import Preparation
 from tests.core import kit
+from tests.core.in_place import InPlace
 from tests.core.sse import parse
 
 TUNNEL_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/grpc-web+proto\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -135,7 +137,7 @@ def start() -> Iterator[Start]:
     with ThreadPoolExecutor(1) as executor:
 
         def begin(wire: str = "tunnel", exchange: Exchange | None = None, images: ImageLoader | None = None) -> Run:
-            loader = images or ImageLoader(ImageLimits(), executor)
+            loader = images or ImageLoader(ImageLimits(), InPlace(), executor)
             runs.append(Run(wire, exchange or kit.exchange(), executor, loader))
             return runs[-1]
 
@@ -406,14 +408,15 @@ class Waiting(ImageLoader):
     def __init__(self) -> None:
         self.asked, self.given_up, self.released = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
-    async def load(self, refs: Sequence[ImageRef], budget: ByteBudget) -> list[Image]:
+    @asynccontextmanager
+    async def load(self, refs: Sequence[ImageRef], budget: ByteBudget) -> AsyncIterator[list[Image]]:
         self.asked.set()
         try:
             await self.released.wait()
         except asyncio.CancelledError:
             self.given_up.set()
             raise
-        return []
+        yield []
 
 
 async def test_a_client_that_leaves_ends_the_fetch_of_its_images(start: Start) -> None:

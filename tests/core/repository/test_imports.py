@@ -19,9 +19,10 @@ LAYERS = (
     {"surfaces", "prompts", "generation", "guidance", "backends", "admission", "stored", "egress"},
     {"images", "store"},
     {"responses", "config"},
+    {"killable"},
 )
 DEPTH = {room: depth for depth, layer in enumerate(LAYERS) for room in layer}
-ALONE = {"generation", "config"}
+ALONE = {"generation", "config", "killable"}
 """Rooms that import nothing of ours."""
 STORE_USERS = {"admission", "identity", "stored", "server", "cli"}
 
@@ -87,6 +88,8 @@ def test_the_checker_of_endpoints_stands_alone(path: Path) -> None:
         ("backends", "config", True),
         ("config", "responses", False),
         ("images", "egress", False),
+        ("egress", "killable", True),
+        ("killable", "config", False),
         ("admission", "store", True),
         ("exchange", "store", False),
         ("extproc", "exchange", True),

@@ -1,0 +1,15 @@
+"""How a call can fail apart from what the function itself raises."""
+
+from __future__ import annotations
+
+
+class OverrunError(Exception):
+    """The call took more than its time or its memory; its process is gone."""
+
+
+class CrashedError(Exception):
+    """The process ended by itself in the middle of the call."""
+
+
+class QueueFullError(Exception):
+    """As many calls wait as may; this one was not begun."""

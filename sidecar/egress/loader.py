@@ -105,6 +105,8 @@ class _Loading:
             content = await self._content(ref.url)
             digest = await self._in_thread(_digest, content)
             async with self.decoding:
+                # Where the one before was refused, this one is cancelled here, before it has taken a process.
+                await asyncio.sleep(0)
                 if digest not in self.decoded:
                     self.decoded[digest] = await self._decode(content)
                 return self.decoded[digest]

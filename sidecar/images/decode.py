@@ -1,13 +1,14 @@
 """From a file that claims to be an image to one that is: recognised by its content, decoded whole, upright.
 
 An image costs what it decodes to, not what it was sent as: its size in pixels is read from its head and checked before
-any pixel is decoded, and so is the number of passes that its file makes over them. Of a moving picture only the first
+any pixel is decoded, and so is the number of steps that its file takes. Of a moving picture only the first
 frame is decoded. Decoders still find ways to take long, so they run where they can be ended.
 """
 
 from __future__ import annotations
 
 import io
+import warnings
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -16,8 +17,7 @@ from PIL import Image as Pillow
 from PIL import ImageOps, WebPImagePlugin  # noqa: F401
 
 from sidecar.images.image import Image
-from sidecar.images.jpeg import START as JPEG_START
-from sidecar.images.jpeg import has_more_scans
+from sidecar.images.structure import check_structure
 from sidecar.responses.errors import ApiError
 
 _FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
@@ -30,9 +30,6 @@ _PASSED_ON: dict[str | None, Literal["image/jpeg", "image/png"]] = {
 }
 _UPRIGHT = 1
 _JPEG_QUALITY = 95
-
-# Progressive files have about ten, from the most ambitious of encoders some twenty.
-_MAX_SCANS = 32
 
 MEMORY_PER_PIXEL = 28
 """The bytes that decoding and converting take for a pixel, at most: those of a WebP file that lies on its side."""
@@ -55,12 +52,12 @@ def decode(data: bytes, max_pixels: int, left: Left | None = None) -> Image:
     Takes up to :data:`MEMORY_PER_PIXEL` bytes of memory for each pixel, and time.
 
     Raises:
-        ApiError: ``invalid_request`` for another format, a broken file, or more pixels than ``max_pixels`` or than are
-            ``left``; ``payload_too_large`` for a file that has more bytes than are left once it is converted.
+        ApiError: ``invalid_request`` for another format, a broken file, one of more scans or segments than images have,
+            more pixels than ``max_pixels``, or than are ``left``; ``payload_too_large`` for a file that has more bytes
+            than are left once it is converted.
         MemoryError: there is not enough.
     """
-    if data.startswith(JPEG_START) and has_more_scans(data, _MAX_SCANS):
-        raise ApiError("invalid_request", f"An image is a JPEG of more than {_MAX_SCANS} scans.")
+    check_structure(data)
     try:
         picture = Pillow.open(io.BytesIO(data), formats=_FORMATS)
     except MemoryError:
@@ -88,8 +85,10 @@ def decode_elsewhere(data: bytes, max_pixels: int, left: Left) -> Image:
 
 
 def prepare() -> None:
-    """Load what decoding needs."""
+    """Make a process ready for :func:`decode_elsewhere`."""
     Pillow.preinit()
+    # They are about clients' files, which can bring as many as they have tags.
+    warnings.simplefilter("ignore")
 
 
 def _check_pixels(width: int, height: int, max_pixels: int, left: Left | None) -> None:

@@ -42,16 +42,10 @@ def data_url(content: bytes) -> str:
 async def load(site: Web, *urls: str, limits: ImageLimits = LIMITS, decoders: InPlace | None = None) -> list[Image]:
     network = Network(lambda address: str(address) == LOOPBACK, Resolver({NAME: [[LOOPBACK]]}))
     refs = [ImageRef(f"input[{index}]", url) for index, url in enumerate(urls)]
-<<<<<<< HEAD
-    with ThreadPoolExecutor(1) as decoders:
-        loader = ImageLoader(limits.model_copy(update={"ports": (site.port,)}), decoders, network)
-        return await loader.load(refs, UnlimitedBytes())
-=======
     with ThreadPoolExecutor(1) as threads:
         loader = ImageLoader(limits.model_copy(update={"ports": (site.port,)}), decoders or InPlace(), threads, network)
         async with loader.load(refs, UnlimitedBytes()) as images:
             return images
->>>>>>> 3219505 (Images are decoded in processes that can be ended, and a request's images have limits together)
 
 
 def gate(parties: int) -> Callable[[asyncio.StreamWriter], Awaitable[None]]:
@@ -79,13 +73,8 @@ async def test_images_come_in_the_order_of_the_request() -> None:
 
 async def test_images_are_fetched_side_by_side_up_to_the_bound() -> None:
     async with web({"/": gate(3)}) as site:
-<<<<<<< HEAD
-        urls = [f"http://{NAME}:{site.port}/"] * 8
-        assert len(await load(site, *urls, limits=LIMITS.model_copy(update={"concurrency": 3}))) == 8
-=======
         urls = [f"http://{NAME}:{site.port}/?{index}" for index in range(8)]
         assert len(await load(site, *urls, limits=limited(concurrency=3))) == 8
->>>>>>> 3219505 (Images are decoded in processes that can be ended, and a request's images have limits together)
     assert site.most_running == 3
 
 

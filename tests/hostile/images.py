@@ -41,11 +41,11 @@ def frames(format: str, count: int, size: tuple[int, int]) -> bytes:
     return encoded(pictures[0], format, save_all=True, append_images=pictures[1:], duration=10)
 
 
-def comments(count: int) -> bytes:
-    """A GIF before whose picture stand ``count`` comments, which Pillow joins one by one."""
+def comments(count: int, blocks: int = 1) -> bytes:
+    """A GIF before whose picture stand ``count`` comments of so many ``blocks``, which Pillow joins one by one."""
     small = flat("GIF", (1, 1), "P")
     picture = small.index(b"\x2c")
-    return small[:picture] + b"\x21\xfe\x01x\x00" * count + small[picture:]
+    return small[:picture] + (b"\x21\xfe" + b"\x01x" * blocks + b"\x00") * count + small[picture:]
 
 
 def chunk(kind: bytes, data: bytes) -> bytes:
@@ -64,6 +64,17 @@ def texts(count: int) -> bytes:
     """A PNG with ``count`` compressed texts of a megabyte each."""
     text = zlib.compress(bytes(1024 * 1024 - 1), 9)
     return with_chunks([chunk(b"zTXt", b"%d\0\0%b" % (index, text)) for index in range(count)])
+
+
+def chunks(count: int) -> bytes:
+    """A PNG with ``count`` chunks of nothing."""
+    return with_chunks([chunk(b"teXt", b"")] * count)
+
+
+def tags() -> bytes:
+    """A PNG whose EXIF has 65,535 tags, each of which lies about its size."""
+    entries = (struct.pack(">HHII", tag, 1, 2**31, 8) for tag in range(65_535))
+    return with_chunks([chunk(b"eXIf", b"MM\x00*" + struct.pack(">IH", 8, 65_535) + b"".join(entries))])
 
 
 def tiles(format: str, size: tuple[int, int] = LARGEST, **options: Any) -> bytes:

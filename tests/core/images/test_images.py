@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from PIL import Image as Pillow
 
 from sidecar.images.data_url import is_data_url, read_data_url
-from sidecar.images.decode import decode
+from sidecar.images.decode import Left, decode, decode_elsewhere
 from sidecar.responses.errors import ApiError
 
 MAX_PIXELS = 1_000_000
@@ -268,3 +268,73 @@ def test_a_data_url_with_too_much_content_is_refused() -> None:
 
 def test_a_web_url_is_no_data_url() -> None:
     assert not is_data_url("https://example.com/data:")
+
+
+SEGMENT = b"\xff\xe2\x00\x04ab"
+
+
+def in_segments(count: int) -> bytes:
+    whole = file(halves(), "JPEG")
+    return whole[:2] + SEGMENT * count + whole[2:]
+
+
+def in_scans(count: int, before: bytes = b"") -> bytes:
+    """A JPEG of ``count`` scans, with ``before`` in front of each that is added."""
+    whole = file(halves(), "JPEG", progressive=True)
+    last = whole.rindex(b"\xff\xda")
+    return whole[:-2] + (before + whole[last:-2]) * (count - whole.count(b"\xff\xda")) + whole[-2:]
+
+
+def in_chunks(count: int) -> bytes:
+    whole = file(halves(), "PNG")
+    empty = b"\0\0\0\0teXt" + struct.pack(">I", zlib.crc32(b"teXt"))
+    at = whole.index(b"IDAT") - 4
+    return whole[:at] + empty * count + whole[at:]
+
+
+def in_blocks(count: int) -> bytes:
+    whole = file(halves().convert("P"), "GIF")
+    at = whole.index(b"\x2c", 13 + 3 * 256)
+    return whole[:at] + b"\x21\xfe" + b"\x01x" * count + b"\0" + whole[at:]
+
+
+@pytest.mark.parametrize(
+    ("few", "many", "what"),
+    [
+        (in_scans(32), in_scans(33), "scans"),
+        (in_scans(32), in_scans(33, before=b"between"), "scans"),
+        (in_scans(32), in_scans(33, before=b"\xff\xff\xd0\xff\x00" + SEGMENT), "scans"),
+        (in_segments(15_000), in_segments(20_001), "segments"),
+        (in_chunks(15_000), in_chunks(20_001), "segments"),
+        (in_blocks(15_000), in_blocks(20_001), "segments"),
+    ],
+)
+def test_a_file_of_more_pieces_than_images_have_is_refused(few: bytes, many: bytes, what: str) -> None:
+    assert decode(few, MAX_PIXELS).width == 64
+    with pytest.raises(ApiError) as raised:
+        decode(many, MAX_PIXELS)
+    assert raised.value.code == "invalid_request"
+    assert what in raised.value.message
+
+
+def test_scans_of_a_thumbnail_and_of_further_pictures_do_not_count() -> None:
+    thumbnail = in_scans(30)
+    whole = file(halves(), "JPEG", progressive=True)
+    segment = b"\xff\xe5" + struct.pack(">H", 2 + len(thumbnail)) + thumbnail
+    assert decode(whole[:2] + segment + whole[2:] + in_scans(33), MAX_PIXELS).width == 64
+
+
+def test_what_the_other_images_of_a_request_leave_is_kept_to() -> None:
+    gif = file(halves(), "GIF")
+    assert decode(gif, MAX_PIXELS, Left(64 * 32, 10_000)).mime == "image/png"
+    with pytest.raises(ApiError, match="the others leave it 2047"):
+        decode(gif, MAX_PIXELS, Left(64 * 32 - 1, 10_000))
+    with pytest.raises(ApiError, match="more than the 10 bytes") as raised:
+        decode(gif, MAX_PIXELS, Left(64 * 32, 10))
+    assert raised.value.code == "payload_too_large"
+
+
+def test_a_file_that_is_passed_on_is_not_sent_back() -> None:
+    png = file(halves(), "PNG")
+    assert decode_elsewhere(png, MAX_PIXELS, Left(10_000, 10_000)).data == b""
+    assert decode_elsewhere(file(halves(), "GIF"), MAX_PIXELS, Left(10_000, 10_000)).data != b""

@@ -39,10 +39,17 @@ class KillableProcess:
         Raises what ``prepare`` raises.
         """
         # -P: this file's folder is no place to import from.
-        started = await asyncio.create_subprocess_exec(
-            sys.executable, "-P", child.__file__, stdin=PIPE, stdout=PIPE, limit=_READ_BYTES, start_new_session=True
+        starting = asyncio.ensure_future(
+            asyncio.create_subprocess_exec(
+                sys.executable, "-P", child.__file__, stdin=PIPE, stdout=PIPE, limit=_READ_BYTES, start_new_session=True
+            )
         )
-        process = cls(started)
+        try:
+            process = cls(await asyncio.shield(starting))
+        except asyncio.CancelledError:
+            # Cancelled half-way, asyncio would leave pipes behind.
+            await cls(await starting).end()
+            raise
         try:
             await process._work(pickle.dumps((sys.path, memory, pickle.dumps(prepare))), _START_SECONDS)
         except BaseException:

@@ -294,7 +294,7 @@ def in_chunks(count: int) -> bytes:
 
 def in_blocks(count: int) -> bytes:
     whole = file(halves().convert("P"), "GIF")
-    at = whole.index(b"\x2c", 13 + 3 * 256)
+    at = whole.index(b"\x2c\0\0\0\0")
     return whole[:at] + b"\x21\xfe" + b"\x01x" * count + b"\0" + whole[at:]
 
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.responses.body import MAX_DEPTH, parse_json_body
+from sidecar.responses.body import parse_json_body
+from sidecar.responses.body_bounds import MAX_DEPTH
 from sidecar.responses.errors import ApiError
 
 

@@ -31,8 +31,8 @@ class MarkerGuard:
         for marker in markers:
             if len(marker) > 1 and not marker[0].isalnum():
                 _insert(trie, marker)
-        # A pattern for each first character, which alone is consumed, so that markers which overlap are all found. A
-        # literal at the head of a pattern, and a replacement without groups, keep the work in C, a few ns per character.
+        # One pattern per first character, which alone is consumed, so that markers which overlap are all found. With a
+        # literal in front and a replacement without groups, all work is done in C.
         self._markers = [
             (re.compile(re.escape(first) + f"(?={_rest(node)})"), first + CUT) for first, node in trie.items()
         ]

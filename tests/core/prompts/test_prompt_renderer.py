@@ -176,6 +176,16 @@ def test_a_guard_cuts_the_beginning_of_a_marker_at_the_end_of_a_text(text: str, 
     assert MarkerGuard(["<a<"]).protect(text) == cut
 
 
+FIRST_CHARACTERS = ["<|a", "[a]", "<[b", "|]", "]<", "a<", "\n["]
+
+
+@given(st.text("<[|]ab\n ", max_size=30), st.lists(st.sampled_from(FIRST_CHARACTERS), unique=True))
+def test_a_guard_leaves_no_marker_whole_and_changes_nothing_else(text: str, markers: list[str]) -> None:
+    cut = MarkerGuard(markers).protect(text)
+    assert cut.replace(CUT, "") == text
+    assert not any(marker in cut for marker in markers if not marker[0].isalnum())
+
+
 def test_a_conversation_the_template_cannot_take_is_the_client_s_fault() -> None:
     source = "{% if messages[0].content == 'secret' %}{{ raise_exception('no secret') }}{% endif %}" + PLAIN
     renderer = PromptRenderer(ChatModel.of(Tokenizer(byte_level(), template_source=source)))

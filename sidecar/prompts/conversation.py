@@ -10,12 +10,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import groupby, takewhile
 from typing import Any, Literal
 
 from sidecar.images.image import ImageRef
 from sidecar.prompts.features import TemplateFeatures
 from sidecar.prompts.template import Turn
 from sidecar.prompts.tool_text import describe_tools, without_tool_turns
+from sidecar.responses.body_bounds import MAX_VALUES, check_bounds
 from sidecar.responses.errors import ApiError
 from sidecar.responses.items import AssistantMessage, FunctionCall, FunctionCallOutput, InputMessage, ReasoningItem
 from sidecar.responses.parts import InputImage, OutputText, ToolOutputPart
@@ -104,6 +106,7 @@ class _ItemReader:
         self._turns: list[Turn] = []
         self._assistant = _AssistantTurn()
         self._calls_read = 0
+        self._values_read = 0
 
     def turns(self) -> list[Turn]:
         """The turns, system messages still where the client put them."""
@@ -176,33 +179,41 @@ class _ItemReader:
     def _content(self, parts: Sequence[ToolOutputPart], path: str) -> list[dict[str, Any]]:
         """Parts for a template. Neighbouring texts are joined by a line break: templates put nothing between them."""
         content: list[dict[str, Any]] = []
+        texts: list[str] = []
         for index, part in enumerate(parts):
-            if isinstance(part, InputImage):
-                if not self._features.images:
-                    raise ApiError("invalid_request", "This model takes text only, no images.", f"{path}[{index}]")
-                content.append({"type": "image", "image": ImageRef(f"{path}[{index}]", part.image_url)})
-            elif content and content[-1]["type"] == "text":
-                content[-1]["text"] += "\n" + part.text
-            else:
-                content.append({"type": "text", "text": part.text})
-        return content
+            if not isinstance(part, InputImage):
+                texts.append(part.text)
+                continue
+            if not self._features.images:
+                raise ApiError("invalid_request", "This model takes text only, no images.", f"{path}[{index}]")
+            content += _text_parts(texts)
+            texts.clear()
+            content.append({"type": "image", "image": ImageRef(f"{path}[{index}]", part.image_url)})
+        return content + _text_parts(texts)
 
     def _arguments(self, text: str) -> Any:
         """A call's arguments in the form the template takes; text that is no JSON object stays text, or is wrapped."""
-        arguments = _parse_object(text)
+        arguments = self._parse_object(text)
         if arguments is None:
             return text if self._features.argument_text or not self._features.tools else {"arguments": text}
         return arguments if self._features.argument_objects or not self._features.tools else text
 
-
-def _parse_object(text: str) -> dict[str, Any] | None:
-    try:
-        value = json.loads(text or "{}")
-        # An escape in the text may stand for half a surrogate pair, which no prompt can hold.
-        json.dumps(value, ensure_ascii=False).encode()
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
+    def _parse_object(self, text: str) -> dict[str, Any] | None:
+        # A string may hold as much as a body, and there are many: the bounds of a body hold for each and for all.
+        try:
+            self._values_read += check_bounds(text.encode())
+        except ApiError:
+            return None
+        if self._values_read > MAX_VALUES:
+            message = f"The arguments of the function calls hold more than {MAX_VALUES} values."
+            raise ApiError("invalid_request", message, "input")
+        try:
+            value = json.loads(text or "{}")
+            # An escape in the text may stand for half a surrogate pair, which no prompt can hold.
+            json.dumps(value, ensure_ascii=False).encode()
+        except ValueError:
+            return None
+        return value if isinstance(value, dict) else None
 
 
 def _assistant_text(item: AssistantMessage) -> str:
@@ -237,11 +248,12 @@ def _as_user(turn: Turn) -> Turn:
 def _merge_user_turns(turns: Sequence[Turn]) -> list[Turn]:
     """The same turns, with user turns in a row made one; a blank line stands between their texts."""
     merged: list[Turn] = []
-    for turn in turns:
-        if merged and turn["role"] == merged[-1]["role"] == "user":
-            merged[-1] = {"role": "user", "content": _joined(merged[-1]["content"], turn["content"])}
+    for is_user, run in groupby(turns, key=lambda turn: turn["role"] == "user"):
+        together = list(run)
+        if is_user and len(together) > 1:
+            merged.append({"role": "user", "content": _joined([turn["content"] for turn in together])})
         else:
-            merged.append(turn)
+            merged += together
     return merged
 
 
@@ -263,10 +275,19 @@ def _with_answers(turns: Sequence[Turn]) -> list[Turn]:
     return answered
 
 
-def _joined(first: str | list[dict[str, Any]], second: str | list[dict[str, Any]]) -> str | list[dict[str, Any]]:
-    if isinstance(first, str) and isinstance(second, str):
-        return f"{first}\n\n{second}"
-    return [*_parts(first), {"type": "text", "text": "\n\n"}, *_parts(second)]
+def _joined(contents: Sequence[str | list[dict[str, Any]]]) -> str | list[dict[str, Any]]:
+    texts: list[Any] = list(takewhile(lambda content: isinstance(content, str), contents))
+    text = "\n\n".join(texts)
+    if len(texts) == len(contents):
+        return text
+    joined = _parts(text) if texts else []
+    for content in contents[len(texts) :]:
+        joined += [*_text_parts(["\n\n"] if joined else []), *_parts(content)]
+    return joined
+
+
+def _text_parts(texts: Sequence[str]) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": "\n".join(texts)}] if texts else []
 
 
 def _parts(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -31,20 +31,29 @@ class MarkerGuard:
         for marker in markers:
             if len(marker) > 1 and not marker[0].isalnum():
                 _insert(trie, marker)
-        # The lookahead consumes one character only, so that markers which overlap are all found.
-        self._marker = re.compile(f"(?={_alternatives(trie)})(.)", re.DOTALL) if trie else None
+        # One pattern per first character, which alone is consumed, so that markers which overlap are all found. With a
+        # literal in front and a replacement without groups, all work is done in C.
+        self._markers = [
+            (re.compile(re.escape(first) + f"(?={_rest(node)})"), first + CUT) for first, node in trie.items()
+        ]
 
     def protect(self, value: Any) -> Any:
         """The same text, list or object, keys included, with a cut in each marker; other values stay as they are."""
-        if self._marker is None:
+        if not self._markers:
             return value
         if isinstance(value, str):
-            return self._marker.sub(rf"\1{CUT}", value)
+            return self._cut(value)
         if isinstance(value, list):
             return [self.protect(member) for member in value]
         if isinstance(value, dict):
             return {self.protect(key): self.protect(member) for key, member in value.items()}
         return value
+
+    def _cut(self, text: str) -> str:
+        # A marker that an earlier pass has cut is no longer found, and need not be.
+        for pattern, replacement in self._markers:
+            text = pattern.sub(replacement, text)
+        return text
 
 
 _Trie = dict[str, "_Trie"]

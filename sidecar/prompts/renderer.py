@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from sidecar.images.image import ImageRef
+from sidecar.prompts.budget import is_far_too_long, surely_exceeds
 from sidecar.prompts.chat_model import ChatModel
 from sidecar.prompts.conversation import LateSystem, images_of, to_tools, to_turns
 from sidecar.prompts.detokenizer import Detokenizer
@@ -71,13 +72,18 @@ class PromptRenderer:
         once, without a reasoning phase. ``demand`` is added to the instructions.
 
         Raises :class:`ApiError`: ``invalid_request`` for a conversation that the model's template cannot take,
-        ``context_length_exceeded`` for one that is far too long for the context.
+        ``context_length_exceeded`` for one that is longer than the context, unless only somewhat: then the caller knows
+        by how much.
         """
         if demand is not None:
             instructions = "\n\n".join(filter(None, (request.instructions, demand)))
             request = request.model_copy(update={"instructions": instructions})
-        turns = self._guard.protect(to_turns(request, self.features, self._late_system))
-        tools = self._guard.protect(to_tools(request)) if self.features.tools else []
+        turns = to_turns(request, self.features, self._late_system)
+        tools = to_tools(request) if self.features.tools else []
+        # Before the guard and the template read it all.
+        if is_far_too_long([*turns, *tools], context_length):
+            raise _too_long(context_length)
+        turns, tools = self._guard.protect(turns), self._guard.protect(tools)
         effort = template_effort(request.reasoning.effort, self.features, guided=guided)
         try:
             text = self._template.render(
@@ -86,9 +92,8 @@ class PromptRenderer:
         except TemplateFailure as failure:
             message = "This model's chat template cannot take this conversation."
             raise ApiError("invalid_request", message, "input") from failure
-        if self._tokenizer.surely_exceeds(text, context_length):
-            message = f"The prompt is far longer than this model's context, which holds {context_length} tokens."
-            raise ApiError("context_length_exceeded", message, "input")
+        if surely_exceeds(text, context_length, self._tokenizer.encode):
+            raise _too_long(context_length)
         return Prompt(
             ids=self._tokenizer.encode(text),
             text=text.replace(CUT, ""),
@@ -100,3 +105,8 @@ class PromptRenderer:
     def detokenizer(self) -> Detokenizer:
         """A fresh detokenizer for one answer."""
         return self._tokenizer.detokenizer()
+
+
+def _too_long(context_length: int) -> ApiError:
+    message = f"The prompt is far longer than this model's context, which holds {context_length} tokens."
+    return ApiError("context_length_exceeded", message, "input")

@@ -49,7 +49,6 @@ class Tokenizer:
         self._tokenizer = tokenizer
         self._byte_table = byte_table(tokenizer)
         self._visible = frozenset(visible)
-        self._longest = self._longest_token()
         self._adds_bos = adds_bos
         self.template_source = template_source
         self.template_path = template_path
@@ -91,13 +90,6 @@ class Tokenizer:
             visible=visible,
         )
 
-    def surely_exceeds(self, text: str, limit: int) -> bool:
-        """Whether ``text`` has more than ``limit`` tokens, told by its length alone; ``False`` where that cannot tell.
-
-        Encoding megabytes takes seconds, only to find that they never fit.
-        """
-        return self._longest is not None and len(text) - text.count(CUT) > limit * self._longest
-
     def encode(self, text: str) -> list[int]:
         """The ids of a rendered prompt: control tokens written in it become their ids, none is added.
 
@@ -121,13 +113,6 @@ class Tokenizer:
     def count(self, text: str) -> int:
         """How many tokens a generated text is, special tokens written out in it included."""
         return len(self._tokenizer.encode(text, add_special_tokens=False))
-
-    def _longest_token(self) -> int | None:
-        """The most bytes that one token covers; ``None`` for vocabularies in which an unknown word may be one token."""
-        if self._byte_table is None:
-            return None
-        added = (len(token.content.encode()) for token in self._tokenizer.get_added_tokens_decoder().values())
-        return max(1, *map(len, self._byte_table.values()), *added)
 
     def detokenizer(self) -> Detokenizer:
         """A fresh detokenizer for one answer."""

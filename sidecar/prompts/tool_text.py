@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 from sidecar.prompts.template import Turn
@@ -33,23 +34,21 @@ def describe_tools(tools: Sequence[dict[str, Any]]) -> str:
 def without_tool_turns(turns: Sequence[Turn]) -> list[Turn]:
     """The same turns with calls in the assistant's text, and results, adjacent ones together, in a user turn."""
     plain: list[Turn] = []
-    after_result = False
-    for turn in turns:
-        is_result = turn["role"] == "tool"
+    for is_result, run in groupby(turns, key=lambda turn: turn["role"] == "tool"):
         if is_result:
-            text = f"<tool_response>\n{turn['content']}\n</tool_response>"
-            if after_result:
-                plain[-1]["content"] += "\n" + text
-            else:
-                plain.append({"role": "user", "content": text})
-        elif "tool_calls" in turn:
-            texts = [turn["content"]] if turn["content"] else []
-            texts += [_call(call["function"]) for call in turn["tool_calls"]]
-            plain.append(_without_calls(turn) | {"content": "\n".join(texts)})
+            results = [f"<tool_response>\n{turn['content']}\n</tool_response>" for turn in run]
+            plain.append({"role": "user", "content": "\n".join(results)})
         else:
-            plain.append(turn)
-        after_result = is_result
+            plain += map(_with_calls_as_text, run)
     return plain
+
+
+def _with_calls_as_text(turn: Turn) -> Turn:
+    if "tool_calls" not in turn:
+        return turn
+    texts = [turn["content"]] if turn["content"] else []
+    texts += [_call(call["function"]) for call in turn["tool_calls"]]
+    return _without_calls(turn) | {"content": "\n".join(texts)}
 
 
 def _call(function: dict[str, Any]) -> str:

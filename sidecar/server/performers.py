@@ -20,8 +20,7 @@ def make_performers(preparation: Preparation, images: ImageLoader, writers: Exec
     """
 
     async def prepare(ask: Prepare) -> Plan:
-        executor = preparation.executor(ask.facts.request.body_bytes)
-        return await asyncio.get_running_loop().run_in_executor(executor, ask.plan)
+        return await preparation.run(ask.facts.request.body_bytes, ask.plan)
 
     async def fetch_images(ask: FetchImages) -> bytes:
         async with images.load(ask.refs, UnlimitedBytes()) as loaded:

@@ -10,7 +10,7 @@ from pydantic.json_schema import CoreModeRef, CoreRef, DefsRef, GenerateJsonSche
 from pydantic_core import core_schema
 
 from sidecar.config.models import RequestLimits
-from sidecar.responses.body import MAX_DEPTH
+from sidecar.responses.body_bounds import MAX_DEPTH
 from sidecar.responses.json_text import Json
 from sidecar.responses.request_model import ClosedModel
 from sidecar.surfaces.openapi.shorthand import REF_TEMPLATE, or_null, own_references

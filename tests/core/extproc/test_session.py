@@ -29,7 +29,7 @@ from sidecar.extproc.wires import WIRES
 from sidecar.images.image import Image, ImageRef
 from sidecar.responses.errors import ApiError
 from sidecar.server.performers import make_performers
-from sidecar.server.preparation import Preparation
+from sidecar.server.preparation import LANES, Lane, Preparation
 from tests.core import kit
 from tests.core.in_place import InPlace
 from tests.core.sse import parse
@@ -110,7 +110,7 @@ class Run:
 
     def __init__(self, wire: str, exchange: Exchange, executor: ThreadPoolExecutor, images: ImageLoader) -> None:
         self.envoy, self.clock, self.exchange = Envoy(), Clock(), exchange
-        performers = make_performers(Preparation(executor, executor), images, executor)
+        performers = make_performers(Preparation([Lane(LANES[-1], executor)]), images, executor)
         self.session = Session(self.envoy, exchange, WIRES[wire](), performers, (), self.clock)
 
     def push(self, *messages: ProcessingRequest) -> None:

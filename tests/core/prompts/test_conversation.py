@@ -1,5 +1,6 @@
 """Items to turns: what belongs together stands together, and a template gets only what it can take."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from sidecar.prompts.conversation import to_tools, to_turns
 from sidecar.prompts.features import TemplateFeatures, detect_features
 from sidecar.prompts.template import ChatTemplate, Turn
+from sidecar.responses.body_bounds import MAX_VALUES
 from sidecar.responses.errors import ApiError
 from tests.core.prompts.chat_models import ALTERNATING, CALLS_BY_ID, FIRST_SYSTEM_ONLY, PLAIN, STRICT_CALLS, TOOLS
 from tests.core.surfaces.node_requests import TOOL, accept
@@ -362,3 +364,41 @@ def test_tool_choice_none_leaves_the_tools_out(source: str) -> None:
 def test_a_tool_without_parameters_takes_none() -> None:
     function = {"name": "f", "description": "", "parameters": {"type": "object", "properties": {}}}
     assert to_tools(accept(tools=[TOOL])) == [{"type": "function", "function": function}]
+
+
+def test_arguments_that_are_dear_to_parse_stay_text() -> None:
+    deep, many = '{"a":' * 70 + "1" + "}" * 70, '{"a":[' + "[]," * MAX_VALUES + "[]]}"
+    for arguments in (deep, many):
+        made = turns(TOOLS, message("user", "x"), call("1", arguments), output("1"))
+        assert made[1]["tool_calls"][0]["function"]["arguments"] == {"arguments": arguments}
+
+
+def test_the_arguments_of_all_calls_together_are_bounded() -> None:
+    arguments = '{"a":[' + "1," * (MAX_VALUES // 4) + "1]}"
+    items = [item for at in map(str, range(4)) for item in (call(at, arguments), output(at))]
+    assert turns(TOOLS, *items[:-2])
+    with pytest.raises(ApiError, match="200000 values"):
+        turns(TOOLS, *items)
+
+
+@pytest.mark.parametrize(
+    ("contents", "joined"),
+    [
+        (["a", "b", "c"], "a\n\nb\n\nc"),
+        (["ab", "c", "ib", "d"], ["a\nb\n\nc", "\n\n", "<i>", "b", "\n\n", "d"]),
+        (["i", "i"], ["<i>", "\n\n", "<i>"]),
+        (["abia", "i", "b"], ["a\nb", "<i>", "a", "\n\n", "<i>", "\n\n", "b"]),
+    ],
+)
+def test_user_turns_in_a_row_are_joined_in_their_order(contents: list[str], joined: str | list[str]) -> None:
+    """Each letter is a part: ``i`` an image, others a text."""
+    items = [
+        {
+            "role": "user",
+            "content": [IMAGE if part == "i" else {"type": "input_text", "text": part} for part in content],
+        }
+        for content in contents
+    ]
+    (turn,) = to_turns(accept(input=items), replace(features(TOOLS), consecutive_users=False))
+    content = turn["content"]
+    assert (content if isinstance(content, str) else [part.get("text", "<i>") for part in content]) == joined

@@ -190,6 +190,16 @@ def test_tools_are_text_where_calls_as_the_template_asks_for_them_could_not_be_r
     ).tools_unread
 
 
+FIRST_CHARACTERS = ["<|a", "[a]", "<[b", "|]", "]<", "a<", "\n["]
+
+
+@given(st.text("<[|]ab\n ", max_size=30), st.lists(st.sampled_from(FIRST_CHARACTERS), unique=True))
+def test_a_guard_leaves_no_marker_whole_and_changes_nothing_else(text: str, markers: list[str]) -> None:
+    cut = MarkerGuard(markers).protect(text)
+    assert cut.replace(CUT, "") == text
+    assert not any(marker in cut for marker in markers if not marker[0].isalnum())
+
+
 def test_a_conversation_the_template_cannot_take_is_the_client_s_fault() -> None:
     source = "{% if messages[0].content == 'secret' %}{{ raise_exception('no secret') }}{% endif %}" + PLAIN
     renderer = PromptRenderer(ChatModel.of(Tokenizer(byte_level(), template_source=source)))

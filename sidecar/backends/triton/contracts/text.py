@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from sidecar.backends.backend import FinishReason, Piece
 from sidecar.backends.triton.contracts.contract import Generation, Vocabulary
+from sidecar.backends.triton.contracts.running_count import RunningCount
 from sidecar.backends.triton.contracts.tensors import first_bytes, first_count
 from sidecar.backends.triton.errors import given_up
 from sidecar.backends.triton.protocol import service_pb2
@@ -39,11 +40,10 @@ class TextDecoder:
         self.broken_characters = 0
         self._prompt_tokens = len(generation.prompt_ids)
         self._max_tokens = generation.max_tokens
-        self._count = vocabulary.count
+        self._running = RunningCount(vocabulary.count)
         self._cumulative = cumulative
         self._tokens_per_block = tokens_per_block
         self._text_bytes = 0
-        self._texts: list[str] = []
         self._tokens = 0
 
     def feed(self, response: service_pb2.ModelInferResponse) -> Piece:
@@ -70,15 +70,14 @@ class TextDecoder:
             elif name in _REUSED_BLOCKS:
                 self._count_cached(first_count(tensor.datatype, raw))
         if self.counted and text:
-            self._texts.append(text)
+            self._running.add(text)
             tokens = 1
         self._tokens += tokens
         return (text, tokens)
 
     def end(self) -> Piece:
         """No text: what a cumulative text still holds back is an unfinished character."""
-        correction = self._count("".join(self._texts)) - self._tokens if self.counted else 0
-        self._texts.clear()
+        correction = self._running.total() - self._tokens if self.counted else 0
         self._tokens += correction
         if self.finish_reason is None:
             self.finish_reason = "length" if self._tokens >= self._max_tokens else "stop"

@@ -14,31 +14,14 @@ import jsonschema
 from llguidance import LLMatcher, LLTokenizer
 from referencing import Registry
 
-from sidecar.guidance.dialects import Dialect, dialect_of
-from sidecar.guidance.positions import subschemas
+from sidecar.guidance.dialects import dialect_of
 from sidecar.guidance.remember import remembered
+from sidecar.guidance.shapes import shape_fault
 
 Schema = dict[str, Any]
 
 _REMEMBERED = 16_000_000
 _REASON_LENGTH = 100
-# They say nothing about a value, so that a fault in them does no harm.
-_ANNOTATIONS = frozenset(
-    {
-        "$comment",
-        "$schema",
-        "contentEncoding",
-        "contentMediaType",
-        "default",
-        "deprecated",
-        "description",
-        "examples",
-        "format",
-        "readOnly",
-        "title",
-        "writeOnly",
-    }
-)
 
 
 @remembered(_REMEMBERED)
@@ -48,10 +31,7 @@ def schema_fault(document: str) -> str | None:
     ``pattern`` is left to whoever has to match it.
     """
     schema = json.loads(document)
-    error = jsonschema.exceptions.best_match(_meta_validator(dialect_of(schema)).iter_errors(_bare(schema)))
-    if error is None:
-        return None
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path)
+    return shape_fault(schema, dialect_of(schema))
 
 
 @remembered(_REMEMBERED)
@@ -68,28 +48,6 @@ def fits(text: str, schema: Schema) -> bool:
         return bool(_Validator(schema, registry=_NOTHING_ELSE).is_valid(value))
     except (ValueError, ArithmeticError, RecursionError):
         return False
-
-
-@cache
-def _meta_validator(dialect: Dialect) -> Any:
-    # Meta-schemas refer to one another only, and the library has them all.
-    return dialect.validator(dialect.validator.META_SCHEMA)
-
-
-def _bare(schema: Any) -> Any:
-    """``schema`` without annotations, every other member in its place."""
-    if not isinstance(schema, dict):
-        return schema
-    bare = {key: value for key, value in schema.items() if key not in _ANNOTATIONS}
-    for (key, *name), _, member in subschemas(schema):
-        if not name:
-            bare[key] = _bare(member)
-            continue
-        if bare[key] is schema[key]:
-            bare[key] = bare[key].copy()
-        step = int(name[0]) if isinstance(bare[key], list) else name[0]
-        bare[key][step] = _bare(member)
-    return bare
 
 
 def _no_number(name: str) -> NoReturn:

@@ -17,8 +17,9 @@ with atheris.instrument_imports(include=["sidecar.guidance"]):
     from sidecar.guidance.demands import argument_schemas
     from sidecar.guidance.dialects import dialect_of
     from sidecar.guidance.positions import subschemas
-    from sidecar.guidance.schemas import fits, guide_fault, schema_fault
+    from sidecar.guidance.schemas import guide_fault, schema_fault
     from sidecar.guidance.self_contained import UnresolvableError, self_contained
+    from sidecar.guidance.validation import fits
 from sidecar.generation.formats import FORMATS
 from sidecar.responses.errors import ApiError
 from tests.core.guidance.requests import json_schema, request, tool

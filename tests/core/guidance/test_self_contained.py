@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from llguidance import LLMatcher
 
-from sidecar.guidance.schemas import fits
 from sidecar.guidance.self_contained import UnresolvableError, self_contained
+from sidecar.guidance.validation import fits
 from tests.core.guidance.validators import validator
 
 DRAFT_04 = "http://json-schema.org/draft-04/schema#"

@@ -41,7 +41,7 @@ SINCE_2019 = {
     *("maxContains", "minContains", "unevaluatedItems", "unevaluatedProperties", "prefixItems"),
     *("$dynamicRef", "$dynamicAnchor"),
 }
-LEAVES = st.sampled_from(
+LEAVES: st.SearchStrategy[Any] = st.sampled_from(
     [None, True, False, 0, 1, 2.0, 0.5, -1, "", "a", "#a", "a#", "a#b", "é:", "string", [], ["string"], ["a", "a"], {}]
 )
 

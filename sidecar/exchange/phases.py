@@ -36,7 +36,6 @@ from sidecar.exchange.plan import Plan, Prepare
 from sidecar.exchange.report import Report, Timing
 from sidecar.exchange.resources import answer_at_once
 from sidecar.generation.stops import StopStrings
-from sidecar.guidance.schemas import fits
 from sidecar.responses.errors import ApiError
 from sidecar.responses.events import EventWriter
 from sidecar.responses.json_text import Json, json_bytes
@@ -260,8 +259,11 @@ class _Generating(Phase):
         report, plan, answer = self._context.report, self._generation.plan, self._generation.answer
         guidance, calls, text = plan.guidance, answer.calls, answer.text
         report.missed_call = guidance.demands_call and not calls
-        report.broke_schema = guidance.text_schema is not None and not calls and not fits(text, guidance.text_schema)
-        report.broken_arguments = sum(not guidance.check_arguments(name, arguments) for name, arguments in calls)
+        verdicts = [guidance.check_arguments(name, arguments) for name, arguments in calls]
+        fits_schema = True if calls else guidance.check_text(text)
+        report.broke_schema = fits_schema is False
+        report.broken_arguments = verdicts.count(False)
+        report.unchecked = None in (*verdicts, fits_schema)
         if plan.stream or not (report.missed_call or report.broke_schema):
             return
         fault = "did not make the call that was demanded" if report.missed_call else "did not keep to the format"

@@ -59,6 +59,7 @@ class Report:
         broke_schema: the text did not fit the schema that was asked for.
         missed_call: the model did not make the call that was demanded.
         broken_arguments: the number of calls whose arguments do not fit the schema that they had to fit.
+        unchecked: whether the text or some arguments fit would have taken too long to tell; they were taken to.
         broken_characters: the number of U+FFFD in the model's text.
         remedy: what the operator can do about them; empty where only the model itself can write them.
         backend_error: the model runtime's failure that ended the exchange. Its ``words`` may hold content; nothing else
@@ -75,6 +76,7 @@ class Report:
     broke_schema: bool = False
     missed_call: bool = False
     broken_arguments: int = 0
+    unchecked: bool = False
     broken_characters: int = 0
     remedy: str = ""
     backend_error: BackendError | None = None

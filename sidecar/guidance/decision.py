@@ -25,7 +25,8 @@ from sidecar.guidance.demands import (
     demanded_tools,
     document,
 )
-from sidecar.guidance.schemas import Schema, fits
+from sidecar.guidance.schemas import Schema
+from sidecar.guidance.validation import fits
 from sidecar.responses.errors import ApiError
 from sidecar.responses.request import ResponsesRequest
 from sidecar.responses.text_format import JsonSchemaFormat
@@ -55,8 +56,12 @@ class Guidance:
     strict: Mapping[str, bool] = field(default_factory=dict)
     demands_call: bool = False
 
-    def check_arguments(self, name: str, arguments: str) -> bool:
-        """Whether ``arguments``, JSON text, are such as the function ``name`` insists on."""
+    def check_text(self, text: str) -> bool | None:
+        """Whether the visible ``text`` is what was demanded; ``None`` if that takes too long to tell."""
+        return self.text_schema is None or fits(text, self.text_schema)
+
+    def check_arguments(self, name: str, arguments: str) -> bool | None:
+        """Whether ``arguments``, JSON text, are such as the function ``name`` insists on; ``None`` as for a text."""
         schema = self.arguments.get(name)
         return schema is None or fits(arguments, schema)
 

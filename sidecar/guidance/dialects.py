@@ -10,30 +10,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import jsonschema
-
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """What tells the dialects apart here.
 
-    ``validator`` knows the meta-schema. ``id_keyword`` names a schema; where ``bare_refs`` holds, nothing that stands
-    beside a ``$ref`` has an effect, and an id that is only a fragment is an anchor.
+    ``id_keyword`` names a schema; where ``bare_refs`` holds, nothing that stands beside a ``$ref`` has an effect, and
+    an id that is only a fragment is an anchor.
     """
 
-    validator: Any
+    name: str
     id_keyword: str = "$id"
     bare_refs: bool = False
 
 
-LATEST = Dialect(jsonschema.Draft202012Validator)
+DRAFT_04 = Dialect("draft-04/schema", id_keyword="id", bare_refs=True)
+DRAFT_06 = Dialect("draft-06/schema", bare_refs=True)
+DRAFT_07 = Dialect("draft-07/schema", bare_refs=True)
+DRAFT_2019_09 = Dialect("draft/2019-09/schema")
+LATEST = Dialect("draft/2020-12/schema")
 
-_KNOWN = {
-    "draft-04/schema": Dialect(jsonschema.Draft4Validator, id_keyword="id", bare_refs=True),
-    "draft-06/schema": Dialect(jsonschema.Draft6Validator, bare_refs=True),
-    "draft-07/schema": Dialect(jsonschema.Draft7Validator, bare_refs=True),
-    "draft/2019-09/schema": Dialect(jsonschema.Draft201909Validator),
-}
+_KNOWN = {dialect.name: dialect for dialect in (DRAFT_04, DRAFT_06, DRAFT_07, DRAFT_2019_09)}
 
 
 def dialect_of(schema: Mapping[str, Any]) -> Dialect:

@@ -43,6 +43,7 @@ def _entry(report: Report) -> dict[str, object]:
         "broke_schema": report.broke_schema,
         "missed_call": report.missed_call,
         "broken_arguments": report.broken_arguments,
+        "unchecked": report.unchecked,
         "broken_characters": report.broken_characters,
         "ttft_ms": timing.ttft_ms,
         "total_ms": round(timing.total * 1000, 1),

@@ -11,7 +11,7 @@ import pytest
 
 from sidecar.generation.formats import FORMATS
 from sidecar.guidance.call_guide import call_guide
-from sidecar.guidance.schemas import fits
+from sidecar.guidance.validation import fits
 from sidecar.prompts.tokenizer import Tokenizer
 from sidecar.responses.errors import ApiError
 from stack.local import SCRIPTED_BY_CONTRACT, SMOLLM2_BY_CONTRACT

@@ -85,6 +85,17 @@ def test_a_text_that_breaks_its_format_is_not_to_be_retried() -> None:
     assert exchange.report.broke_schema
 
 
+def test_an_answer_that_would_take_too_long_to_check_is_taken_and_noted() -> None:
+    schema = {"type": "array", "items": {"type": "string", "pattern": "^[01]*1[01]{30}$"}}
+    counted = "".join(f"{number:b}" for number in range(1, 500))
+    exchange, commands = answer(
+        json.dumps([counted]), text={"format": {"type": "json_schema", "name": "n", "schema": schema}}
+    )
+    assert kit.sent(commands)
+    assert exchange.report.unchecked
+    assert not exchange.report.broke_schema
+
+
 def test_a_guided_answer_has_no_reasoning_phase_and_says_so() -> None:
     _, guided = answer('{"a": 1}', text=SCHEMA, reasoning={"effort": "high"})
     assert json.loads(kit.sent(guided))["reasoning"]["effort"] == "none"

@@ -10,7 +10,7 @@ from llguidance.gbnf_to_lark import gbnf_to_lark
 from sidecar.generation.formats import FORMATS
 from sidecar.guidance.call_guide import CallGuide, CallGuideForm, call_guide
 from sidecar.guidance.decision import Guidance, plan_guidance
-from sidecar.guidance.schemas import fits
+from sidecar.guidance.validation import fits
 from tests.core.guidance.requests import json_schema, request, tool
 
 FRAMING = FORMATS["hermes"].framing

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from sidecar.guidance.decision import Guidance, plan_guidance
-from sidecar.guidance.schemas import fits, schema_fault
+from sidecar.guidance.schemas import schema_fault
+from sidecar.guidance.validation import fits
 from sidecar.responses.errors import ApiError
 from tests.core.guidance.requests import json_schema, request, tool
 
@@ -133,7 +134,7 @@ def test_a_remote_reference_is_refused_where_it_is_enforced_and_ignored_elsewher
         ({"pattern": NAMED}, '"in 2024"', True),
         ({"pattern": "b"}, r'"a\nb\"\\"', True),
         ({"pattern": "^b"}, '"ab"', False),
-        ({"pattern": "["}, '"anything"', True),
+        ({"pattern": "["}, '"anything"', None),
         ({"pattern": "b"}, "1", True),
         ({"patternProperties": {"^(a+)+$": {"type": "string"}}}, '{"aa": 1}', False),
         ({"patternProperties": {"^(a+)+$": {"type": "string"}}}, '{"b": 1}', True),
@@ -142,9 +143,10 @@ def test_a_remote_reference_is_refused_where_it_is_enforced_and_ignored_elsewher
         ({"properties": {"b": True}, "additionalProperties": {"type": "null"}}, '{"b": 1, "c": null}', True),
         ({"properties": {"b": True}, "additionalProperties": {"type": "null"}}, '{"b": 1, "c": 1}', False),
         ({"$ref": "http://example.test/schema"}, "NaN", False),
-        ({"multipleOf": 0.1}, "1" + "0" * 400, False),
+        ({"multipleOf": 0.1}, "1" + "0" * 400, True),
+        ({"multipleOf": 0.1}, "1e400", False),
         ({"type": "number"}, "NaN", False),
     ],
 )
-def test_an_answer_is_checked_as_the_engine_reads_its_schema(schema: Any, text: str, expected: bool) -> None:
+def test_an_answer_is_checked_as_the_engine_reads_its_schema(schema: Any, text: str, expected: bool | None) -> None:
     assert fits(text, schema) is expected

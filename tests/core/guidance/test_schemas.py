@@ -8,8 +8,8 @@ from llguidance import LLMatcher
 
 from sidecar.guidance.decision import plan_guidance
 from sidecar.guidance.demands import call_schema, demanded_tools, document
-from sidecar.guidance.schemas import fits
 from sidecar.guidance.self_contained import self_contained
+from sidecar.guidance.validation import fits
 from sidecar.responses.errors import ApiError
 from tests.core.guidance.requests import json_schema, request, tool
 

@@ -3,14 +3,12 @@
 import json
 from typing import Any
 
-import jsonschema
 import pytest
 from llguidance import LLMatcher
-from referencing import Registry
 
-from sidecar.guidance.dialects import dialect_of
-from sidecar.guidance.schemas import fits
 from sidecar.guidance.self_contained import UnresolvableError, self_contained
+from sidecar.guidance.validation import fits
+from tests.core.guidance.validators import validator
 
 DRAFT_04 = "http://json-schema.org/draft-04/schema#"
 DRAFT_07 = "http://json-schema.org/draft-07/schema#"
@@ -128,7 +126,7 @@ def test_it_means_the_same_as_it_is_and_inside_another(schema: dict[str, Any], g
     before = json.dumps(schema)
     alone = self_contained(schema)
     inside = {"properties": {"a/b": {"anyOf": [False, self_contained(schema, ("properties", "a/b", "anyOf", "1"))]}}}
-    original = dialect_of(schema).validator(schema, registry=Registry())
+    original = validator(schema)
     for values, expected in ((good, True), (bad, False)):
         for value in values:
             assert original.is_valid(value) is expected
@@ -189,4 +187,4 @@ def test_a_reference_that_cannot_be_a_pointer_is_told(schema: dict[str, Any]) ->
 
 def test_every_schema_of_the_suite_is_one() -> None:
     for _, schema, _, _ in MEANINGS:
-        jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator).check_schema(schema)
+        validator(schema).check_schema(schema)

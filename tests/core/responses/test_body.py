@@ -118,7 +118,7 @@ def array(element: bytes, count: int) -> bytes:
         pytest.param(b'"' * 4_000_000, "200000 values", id="quotation marks"),
         pytest.param(b"[" + b"," * 4_000_000, "200000 values", id="commas"),
         pytest.param(b"{" + b"]" * 4_000_000, "not valid JSON", id="closing brackets"),
-        pytest.param(b'{"a":[' + b"[]" * 4_000_000, "200000 values", id="arrays without commas"),
+        pytest.param(b'{"a":[' + b"[]" * 4_000_000, "not valid JSON", id="arrays without commas"),
         pytest.param(b'{"' + b"k" * (MAX_KEY_BYTES + 1) + b'" :1}', "4096 bytes", id="long key"),
         pytest.param(b'{"a":{"' + b"\\\\" * MAX_KEY_BYTES + b'"\n:1}}', "4096 bytes", id="long key of escapes"),
         pytest.param(b'{"a":' + b"1" * (MAX_DIGITS + 1) + b"}", "1000 digits", id="long integer"),

@@ -89,6 +89,10 @@ class Driver:
             await asyncio.wait(self._last)
 
     def _carry_out(self, event: Event, commands: Sequence[Command]) -> list[Output]:
+        timing = self.exchange.report.timing
+        if self.exchange.done and timing.done_at is None:
+            # An exchange that fails, or whose client leaves, is not told the time.
+            timing.done_at = self._clock.monotonic()
         for observer in self._observers:
             try:
                 observer.observe(self.exchange, event, commands)

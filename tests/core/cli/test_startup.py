@@ -11,7 +11,7 @@ from stack.paths import ROOT
 
 SERVING = {"aiohttp", "envoy", "PIL"}
 ASKING = {"grpc", "google", "jinja2", "tokenizers"}
-DECIDING = {"jsonschema", "llguidance"}
+DECIDING = {"llguidance"}
 
 
 def imported(command: str) -> set[str]:

@@ -12,7 +12,7 @@ from sidecar.backends.triton.protocol import service_pb2
 from sidecar.config.models import SurfaceSettings
 from sidecar.exchange.commands import CallUpstream, SendBody, SendHead
 from sidecar.exchange.events import Abort, ClientGone, Event, Tick, UpstreamBytes, UpstreamEnd
-from sidecar.exchange.phases import KEEP_ALIVE
+from sidecar.exchange.phases.generating import KEEP_ALIVE
 from sidecar.responses.errors import ApiError
 from sidecar.surfaces import SURFACES
 from tests.core.kit import (

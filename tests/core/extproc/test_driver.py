@@ -236,6 +236,7 @@ async def test_ordinary_tokens_are_not_shown_to_observers() -> None:
     run.handle(ClientGone())
     run.handle(ClientGone())
     assert [event for event, _ in run.watcher.seen[seen + 1 :]] == ["ClientGone"]
+    assert run.exchange.report.timing.done_at == Clock().monotonic()
     assert not any(isinstance(output, Finish) for output in run.outputs)
 
 

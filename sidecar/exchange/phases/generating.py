@@ -1,185 +1,28 @@
-"""The phases of an exchange: each is an object that holds all it needs, and says what an event leads to.
-
-:meth:`Phase.take` answers an event with the phase that follows (often itself) and what is to be done; which events a
-phase heeds and what may follow stands in :mod:`sidecar.exchange.transitions`. A streamed answer's head is held until
-the first generated token, a non-streamed one's until the last: a failure before that is a plain HTTP error. After it, a
-stream ends with one ``error`` event.
-"""
+"""The phases with an upstream: it has been called, then it generates."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
 from math import inf
-from typing import Any
 
 from sidecar.backends.backend import FinishReason, Piece, Reader
 from sidecar.backends.triton import errors
 from sidecar.backends.triton.errors import BackendError
 from sidecar.exchange.answer import Answer
-from sidecar.exchange.asks import Ask, Facts, LastAsk
-from sidecar.exchange.catalog import Catalog
+from sidecar.exchange.asks import Facts, LastAsk
 from sidecar.exchange.commands import Command, Finish, SendBody, SendHead
-from sidecar.exchange.events import (
-    Abort,
-    Answered,
-    ClientGone,
-    Event,
-    RequestComplete,
-    Tick,
-    UpstreamBytes,
-    UpstreamEnd,
-)
-from sidecar.exchange.fetch_images import FetchImages
-from sidecar.exchange.plan import Plan, Prepare
+from sidecar.exchange.events import Event, Tick, UpstreamBytes, UpstreamEnd
+from sidecar.exchange.phases.phase import Context, PhaseWithFacts, Step
+from sidecar.exchange.plan import Plan
 from sidecar.exchange.report import Report, Timing
-from sidecar.exchange.resources import answer_at_once
 from sidecar.generation.stops import StopStrings
 from sidecar.responses.errors import ApiError
 from sidecar.responses.events import EventWriter
 from sidecar.responses.json_text import Json, json_bytes
-from sidecar.surfaces.endpoints import Operation
-from sidecar.surfaces.surface import Surface
 
 KEEP_ALIVE = b": keep-alive\n\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What stays the same through all phases of one exchange, and the report that they fill in."""
-
-    surface: Surface
-    catalog: Catalog
-    entropy: bytes
-    asks: Sequence[type[Ask[Any]]]
-    last_asks: Sequence[type[LastAsk]]
-    report: Report
-
-
-class Phase(ABC):
-    """Where an exchange is. ``due_at`` is when a ``Tick`` will change something; infinity while none will."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-
-    @property
-    def due_at(self) -> float:
-        """On the clock of the events, in seconds."""
-        return inf
-
-    @abstractmethod
-    def take(self, event: Event) -> Step:
-        """What ``event`` leads to.
-
-        Raises:
-            ApiError: to :meth:`fail`.
-        """
-
-    def fail(self, error: ApiError) -> Step:
-        """The exchange ends with ``error``, as a plain HTTP error: nothing has been sent yet."""
-        if isinstance(error, BackendError):
-            self._context.report.backend_error = error
-        report = self._context.report
-        return self._end(error.code, [self._context.surface.error_reply(error, report.request_id)])
-
-    def _take_any(self, event: Event) -> Step:
-        """What the events lead to that can come at any time."""
-        match event:
-            case Abort(error):
-                raise error
-            case ClientGone():
-                return self._end(self._context.report.outcome, [])
-        raise AssertionError(f"{type(self).__name__} does not heed {type(event).__name__}")
-
-    def _end(self, outcome: str, commands: Sequence[Command]) -> Step:
-        self._context.report.outcome = outcome
-        return Ended(self._context), [*commands, *self._last_asks()]
-
-    def _last_asks(self) -> list[LastAsk]:
-        """What is still to be done: nothing where nothing has been asked for."""
-        return []
-
-
-Step = tuple[Phase, list[Command]]
-"""The phase that follows, and what is to be done."""
-
-
-class Waiting(Phase):
-    """The request is on its way."""
-
-    def take(self, event: Event) -> Step:
-        """The request begins to be prepared; all but a new response is answered at once."""
-        if not isinstance(event, RequestComplete):
-            return self._take_any(event)
-        context = self._context
-        context.report.request_id = event.headers.get("x-request-id", "")
-        context.report.timing.head_at = event.head_at
-        target = context.surface.target(event.headers)
-        if target.operation is not Operation.CREATE_RESPONSE:
-            reply = answer_at_once(target, context.surface, context.catalog)
-            return self._end(reply.outcome, [reply])
-        facts = Facts(context.surface, context.catalog, event, context.entropy)
-        return _next_ask(context, facts, context.asks, event.at)
-
-
-class Preparing(Phase):
-    """An ask is under way. ``left`` are those that may follow it."""
-
-    def __init__(
-        self, context: Context, facts: Facts, ask: Ask[Any], left: Sequence[type[Ask[Any]]], asked_at: float
-    ) -> None:
-        super().__init__(context)
-        self._facts = facts
-        self._ask = ask
-        self._left = left
-        self._due_at = asked_at + ask.seconds
-
-    @property
-    def due_at(self) -> float:
-        """When the answer will be overdue."""
-        return self._due_at
-
-    def take(self, event: Event) -> Step:
-        """With the answer the next ask is made, or after the last one the upstream is called."""
-        match event:
-            case Answered(ask, result, at):
-                if ask is not self._ask:
-                    return self, []
-                if isinstance(result, ApiError):
-                    raise result
-                self._facts.add(type(ask), result)
-                return _next_ask(self._context, self._facts, self._left, at)
-            case Tick(at):
-                if at >= self._due_at:
-                    raise ApiError("capacity_unavailable", "The request could not be prepared in time.")
-                return self, []
-        return self._take_any(event)
-
-    def _last_asks(self) -> list[LastAsk]:
-        return _last_asks(self._context, self._facts)
-
-
-def _next_ask(context: Context, facts: Facts, left: Sequence[type[Ask[Any]]], at: float) -> Step:
-    """Make the first of the asks that the request needs; call the upstream where it needs none."""
-    for index, kind in enumerate(left):
-        ask = kind.needed(facts)
-        if ask is not None:
-            return Preparing(context, facts, ask, left[index + 1 :], at), [ask]
-    plan = facts[Prepare]
-    call = plan.call(plan.body or facts[FetchImages])
-    report = context.report
-    report.model, report.stream, report.remedy = plan.model.name, plan.stream, plan.contract.remedy
-    report.usage.input_tokens = len(plan.generation.prompt_ids)
-    return Calling(context, facts, _Generation(plan, call.reader, report), at), [call]
-
-
-def _last_asks(context: Context, facts: Facts) -> list[LastAsk]:
-    asks = (kind.needed(facts, context.report) for kind in context.last_asks)
-    return [ask for ask in asks if ask is not None]
-
-
-class _Generation:
+class Generation:
     """What is being generated: its plan, the answer that grows, and whom they come from and go to."""
 
     def __init__(self, plan: Plan, reader: Reader, report: Report) -> None:
@@ -196,21 +39,20 @@ class _Generation:
         )
 
 
-class _Generating(Phase):
+class _Generating(PhaseWithFacts):
     """What the phases with an upstream have in common: its end, and the end of the answer.
 
     ``upstream_at`` is when the upstream was last heard of.
     """
 
-    def __init__(self, context: Context, facts: Facts, generation: _Generation, upstream_at: float) -> None:
-        super().__init__(context)
-        self._facts = facts
+    def __init__(self, context: Context, facts: Facts, generation: Generation, upstream_at: float) -> None:
+        super().__init__(context, facts)
         self._generation = generation
         self._upstream_at = upstream_at
 
     def _last_asks(self) -> list[LastAsk]:
         self._note_what_was_read()
-        return _last_asks(self._context, self._facts)
+        return super()._last_asks()
 
     def _take_end(self, event: UpstreamEnd) -> Step:
         reader = self._generation.reader
@@ -317,7 +159,7 @@ class Calling(_Generating):
 class Answering(_Generating):
     """The upstream generates; of a stream, the head has been sent."""
 
-    def __init__(self, context: Context, facts: Facts, generation: _Generation, upstream_at: float) -> None:
+    def __init__(self, context: Context, facts: Facts, generation: Generation, upstream_at: float) -> None:
         super().__init__(context, facts, generation, upstream_at)
         self.over = False
         """Whether the answer goes no further: the next event ends it."""
@@ -400,14 +242,6 @@ class Answering(_Generating):
 
     def _opening(self) -> list[Command]:
         return []
-
-
-class Ended(Phase):
-    """The exchange is over; nothing changes any more."""
-
-    def take(self, event: Event) -> Step:
-        """Nothing is heeded."""
-        return self._take_any(event)
 
 
 def _stream_head(timing: Timing) -> dict[str, str]:

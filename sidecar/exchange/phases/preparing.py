@@ -1,0 +1,81 @@
+"""The phases before the upstream is called: the request comes, and its asks are answered one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sidecar.exchange.asks import Ask, Facts
+from sidecar.exchange.events import Answered, Event, RequestComplete, Tick
+from sidecar.exchange.fetch_images import FetchImages
+from sidecar.exchange.phases.generating import Calling, Generation
+from sidecar.exchange.phases.phase import Context, Phase, PhaseWithFacts, Step
+from sidecar.exchange.plan import Prepare
+from sidecar.exchange.resources import answer_at_once
+from sidecar.responses.errors import ApiError
+from sidecar.surfaces.endpoints import Operation
+
+
+class Waiting(Phase):
+    """The request is on its way."""
+
+    def take(self, event: Event) -> Step:
+        """The request begins to be prepared; all but a new response is answered at once."""
+        if not isinstance(event, RequestComplete):
+            return self._take_any(event)
+        context = self._context
+        context.report.request_id = event.headers.get("x-request-id", "")
+        context.report.timing.head_at = event.head_at
+        target = context.surface.target(event.headers)
+        if target.operation is not Operation.CREATE_RESPONSE:
+            reply = answer_at_once(target, context.surface, context.catalog)
+            return self._end(reply.outcome, [reply])
+        facts = Facts(context.surface, context.catalog, event, context.entropy)
+        return _next_ask(context, facts, context.asks, event.at)
+
+
+class Preparing(PhaseWithFacts):
+    """An ask is under way. ``left`` are those that may follow it."""
+
+    def __init__(
+        self, context: Context, facts: Facts, ask: Ask[Any], left: Sequence[type[Ask[Any]]], asked_at: float
+    ) -> None:
+        super().__init__(context, facts)
+        self._ask = ask
+        self._left = left
+        self._due_at = asked_at + ask.seconds
+
+    @property
+    def due_at(self) -> float:
+        """When the answer will be overdue."""
+        return self._due_at
+
+    def take(self, event: Event) -> Step:
+        """With the answer the next ask is made, or after the last one the upstream is called."""
+        match event:
+            case Answered(ask, result, at):
+                if ask is not self._ask:
+                    return self, []
+                if isinstance(result, ApiError):
+                    raise result
+                self._facts.add(type(ask), result)
+                return _next_ask(self._context, self._facts, self._left, at)
+            case Tick(at):
+                if at >= self._due_at:
+                    raise ApiError("capacity_unavailable", "The request could not be prepared in time.")
+                return self, []
+        return self._take_any(event)
+
+
+def _next_ask(context: Context, facts: Facts, left: Sequence[type[Ask[Any]]], at: float) -> Step:
+    """Make the first of the asks that the request needs; call the upstream where it needs none."""
+    for index, kind in enumerate(left):
+        ask = kind.needed(facts)
+        if ask is not None:
+            return Preparing(context, facts, ask, left[index + 1 :], at), [ask]
+    plan = facts[Prepare]
+    call = plan.call(plan.body or facts[FetchImages])
+    report = context.report
+    report.model, report.stream, report.remedy = plan.model.name, plan.stream, plan.contract.remedy
+    report.usage.input_tokens = len(plan.generation.prompt_ids)
+    return Calling(context, facts, Generation(plan, call.reader, report), at), [call]

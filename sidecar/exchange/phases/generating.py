@@ -22,8 +22,8 @@ from sidecar.responses.json_text import Json, json_bytes
 KEEP_ALIVE = b": keep-alive\n\n"
 
 
-class Generation:
-    """What is being generated: its plan, the answer that grows, and whom they come from and go to."""
+class LiveAnswer:
+    """An answer that grows: its plan, and whom it comes from and goes to."""
 
     def __init__(self, plan: Plan, reader: Reader, report: Report) -> None:
         self.plan = plan
@@ -45,9 +45,9 @@ class _Generating(PhaseWithFacts):
     ``upstream_at`` is when the upstream was last heard of.
     """
 
-    def __init__(self, context: Context, facts: Facts, generation: Generation, upstream_at: float) -> None:
+    def __init__(self, context: Context, facts: Facts, live: LiveAnswer, upstream_at: float) -> None:
         super().__init__(context, facts)
-        self._generation = generation
+        self._live = live
         self._upstream_at = upstream_at
 
     def _last_asks(self) -> list[LastAsk]:
@@ -55,22 +55,22 @@ class _Generating(PhaseWithFacts):
         return super()._last_asks()
 
     def _take_end(self, event: UpstreamEnd) -> Step:
-        reader = self._generation.reader
+        reader = self._live.reader
         held_back = reader.end(event.whole, event.http_status, event.grpc)
         assert reader.finish_reason is not None, "a reader at its end knows why"
         return self._complete(reader.finish_reason, held_back, event.at)
 
     def _complete(self, finish_reason: FinishReason, held_back: Piece, at: float) -> Step:
-        generation, timing = self._generation, self._context.report.timing
+        live, timing = self._live, self._context.report.timing
         if timing.first_token_at is None:
             timing.first_token_at = at
         timing.model_done_at, timing.done_at = self._upstream_at, at
-        events = generation.answer.close(held_back, finish_reason)
+        events = live.answer.close(held_back, finish_reason)
         self._note_what_was_read()
         self._check_form(finish_reason)
         response = self._final_response(finish_reason)
-        if generation.plan.stream:
-            commands = [*self._opening(), SendBody(events + generation.writer.finish(response))]
+        if live.plan.stream:
+            commands = [*self._opening(), SendBody(events + live.writer.finish(response))]
         else:
             body = json_bytes(response)
             commands = [SendHead(_json_head(timing, len(body))), SendBody(body)]
@@ -82,7 +82,7 @@ class _Generating(PhaseWithFacts):
 
     def _note_what_was_read(self) -> None:
         """What the upstream told replaces what was assumed."""
-        report, reader = self._context.report, self._generation.reader
+        report, reader = self._context.report, self._live.reader
         usage = report.usage
         usage.cached_tokens = reader.cached_tokens
         if reader.input_tokens is not None:
@@ -98,7 +98,7 @@ class _Generating(PhaseWithFacts):
         """
         if finish_reason != "stop":
             return
-        report, plan, answer = self._context.report, self._generation.plan, self._generation.answer
+        report, plan, answer = self._context.report, self._live.plan, self._live.answer
         guidance, calls, text = plan.guidance, answer.calls, answer.text
         report.missed_call = guidance.demands_call and not calls
         verdicts = [guidance.check_arguments(name, arguments) for name, arguments in calls]
@@ -112,9 +112,9 @@ class _Generating(PhaseWithFacts):
         raise ApiError("infer_backend_unavailable", f"The model {fault}.", retry=False)
 
     def _final_response(self, finish_reason: FinishReason) -> Json:
-        context, plan = self._context, self._generation.plan
+        context, plan = self._context, self._live.plan
         timing = context.report.timing
-        response = {**plan.response, **self._generation.answer.result(finish_reason)}
+        response = {**plan.response, **self._live.answer.result(finish_reason)}
         if finish_reason == "stop":
             response["completed_at"] = plan.response["created_at"] + int(timing.total)
         told = timing.stream_ms() if plan.stream else timing.whole_ms()
@@ -127,7 +127,7 @@ class Calling(_Generating):
     @property
     def due_at(self) -> float:
         """When the upstream will have been silent for too long."""
-        return self._upstream_at + self._generation.plan.model.settings.first_token_timeout
+        return self._upstream_at + self._live.plan.model.settings.first_token_timeout
 
     def take(self, event: Event) -> Step:
         """With the first token the answer begins."""
@@ -144,30 +144,30 @@ class Calling(_Generating):
 
     def _read(self, data: bytes, at: float) -> Step:
         self._upstream_at = at
-        answer = self._generation.answer
+        answer = self._live.answer
         events = answer.feed(data)
         if not answer.begun:
             if answer.failure is not None:
                 raise answer.failure
             return self, []
         self._context.report.timing.first_token_at = at
-        commands = [*self._opening(), SendBody(events)] if self._generation.plan.stream else []
-        following, more = Answering(self._context, self._facts, self._generation, at).go_on(at)
+        commands = [*self._opening(), SendBody(events)] if self._live.plan.stream else []
+        following, more = Answering(self._context, self._facts, self._live, at).go_on(at)
         return following, [*commands, *more]
 
 
 class Answering(_Generating):
     """The upstream generates; of a stream, the head has been sent."""
 
-    def __init__(self, context: Context, facts: Facts, generation: Generation, upstream_at: float) -> None:
-        super().__init__(context, facts, generation, upstream_at)
+    def __init__(self, context: Context, facts: Facts, live: LiveAnswer, upstream_at: float) -> None:
+        super().__init__(context, facts, live, upstream_at)
         self.over = False
         """Whether the answer goes no further: the next event ends it."""
-        self._answer = generation.answer
-        self._writer = generation.writer
-        self._stream = generation.plan.stream
+        self._answer = live.answer
+        self._writer = live.writer
+        self._stream = live.plan.stream
         self._sent_at = upstream_at
-        self._next_number = generation.writer.next_number
+        self._next_number = live.writer.next_number
 
     @property
     def due_at(self) -> float:
@@ -176,7 +176,7 @@ class Answering(_Generating):
 
     @property
     def _silent_at(self) -> float:
-        return self._upstream_at + self._generation.plan.model.settings.token_timeout
+        return self._upstream_at + self._live.plan.model.settings.token_timeout
 
     @property
     def _keep_alive_at(self) -> float:
@@ -212,14 +212,14 @@ class Answering(_Generating):
         """Go on, unless the answer has stopped or failed, although the upstream has not ended."""
         answer = self._answer
         if answer.stopped:
-            return self._complete("stop", self._generation.reader.stop(), at)
+            return self._complete("stop", self._live.reader.stop(), at)
         return (self, []) if answer.failure is None else self.fail(answer.failure)
 
     def fail(self, error: ApiError) -> Step:
         """A stream ends with an ``error`` event; of any other answer nothing has been sent yet."""
         if not self._stream:
             return super().fail(error)
-        context, generation, writer = self._context, self._generation, self._writer
+        context, live, writer = self._context, self._live, self._writer
         if isinstance(error, BackendError):
             context.report.backend_error = error
         # Numbers belong to what was sent, not to what was written and thrown away.
@@ -228,7 +228,7 @@ class Answering(_Generating):
         if context.surface.settings.failed_event:
             failed = {"status": "failed", "error": {"code": error.failed_code, "message": error.message}}
             told = {"output": writer.cut_output(), "usage": context.report.usage.to_json()}
-            events = writer.finish({**generation.plan.response, **failed, **told})
+            events = writer.finish({**live.plan.response, **failed, **told})
         members = context.surface.error_members(error, context.report.request_id)
         return self._end(error.code, [SendBody(events + writer.error(error, members)), Finish()])
 

@@ -8,7 +8,7 @@ from typing import Any
 from sidecar.exchange.asks import Ask, Facts
 from sidecar.exchange.events import Answered, Event, RequestComplete, Tick
 from sidecar.exchange.fetch_images import FetchImages
-from sidecar.exchange.phases.generating import Calling, Generation
+from sidecar.exchange.phases.generating import Calling, LiveAnswer
 from sidecar.exchange.phases.phase import Context, Phase, PhaseWithFacts, Step
 from sidecar.exchange.plan import Prepare
 from sidecar.exchange.resources import answer_at_once
@@ -78,4 +78,4 @@ def _next_ask(context: Context, facts: Facts, left: Sequence[type[Ask[Any]]], at
     report = context.report
     report.model, report.stream, report.remedy = plan.model.name, plan.stream, plan.contract.remedy
     report.usage.input_tokens = len(plan.generation.prompt_ids)
-    return Calling(context, facts, Generation(plan, call.reader, report), at), [call]
+    return Calling(context, facts, LiveAnswer(plan, call.reader, report), at), [call]

@@ -152,7 +152,7 @@ CODES: dict[str, ErrorKind] = {
     "capacity_unavailable": ErrorKind(
         503,
         SERVER,
-        "The model runtime has no room for another request now.",
+        "The model runtime, or the node itself, has no room for another request now.",
         "Try again after `Retry-After`.",
         retry_after=1,
     ),

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, FailFast, Field, WithJsonS
 from sidecar.responses.items import MAX_ITEMS, ItemT, text_as_message
 from sidecar.responses.request_model import ClosedModel, OrString, RequestModel, fault
 from sidecar.responses.text_format import TextSettings
-from sidecar.responses.tools import FunctionTool, NamedFunction, ToolChoiceT, ToolT
+from sidecar.responses.tools import MAX_TOOLS, FunctionTool, NamedFunction, ToolChoiceT, ToolT
 
 Include = Literal[
     "code_interpreter_call.outputs",
@@ -87,7 +87,7 @@ class ResponsesRequest(RequestModel, Generic[ItemT, ToolT, ToolChoiceT]):
     previous_response_id: str | None = None
     conversation: Any = None
     prompt: Any = None
-    tools: Annotated[list[ToolT], FailFast()] = Field(default_factory=list)
+    tools: Annotated[list[ToolT], FailFast(), Field(max_length=MAX_TOOLS)] = Field(default_factory=list)
     tool_choice: ToolChoiceT = "auto"  # type: ignore[assignment]
     parallel_tool_calls: bool = True
     metadata: Metadata = Field(default_factory=dict)

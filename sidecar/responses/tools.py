@@ -10,6 +10,9 @@ from typing_extensions import TypeVar
 from sidecar.responses.json_schema import JsonSchema
 from sidecar.responses.request_model import RequestModel, fault, type_tag
 
+MAX_TOOLS = 4_096
+"""Tools no model setting may exceed; it bounds the time that reading one request takes."""
+
 ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]+$", max_length=128)]
 
 

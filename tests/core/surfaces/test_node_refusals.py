@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidecar.responses.items import MAX_ITEMS
+from sidecar.responses.tools import MAX_TOOLS
 from tests.core.surfaces.node_requests import CALL, OUTPUT, TOOL, USER, levels, refusal, schema_format, user_part
 
 INVALID = "invalid_request"
@@ -21,6 +22,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
     "no items": ({"input": []}, INVALID, "input", "at least one"),
     "input type": ({"input": 3}, INVALID, "input", "expected"),
     "too many items": ({"input": [USER] * (MAX_ITEMS + 1)}, INVALID, "input", "at most"),
+    "too many tools": ({"tools": [TOOL] * (MAX_TOOLS + 1)}, INVALID, "tools", "at most"),
     "item type": ({"input": [3]}, INVALID, "input[0]", "expected an object"),
     "null item": ({"input": [None]}, INVALID, "input[0]", "got null"),
     "item without role": ({"input": [{}]}, INVALID, "input[0].role", "Missing"),

@@ -19,7 +19,14 @@ settings.load_profile("untimed")
 
 _TESTS = Path(__file__).parent
 # A test's mark is the folder it stands in.
-_MARKS = {"core": "core", "fuzz": "core", "contracts": "contract", "egress": "egress", "e2e": "e2e"}
+_MARKS = {
+    "core": "core",
+    "fuzz": "core",
+    "contracts": "contract",
+    "egress": "egress",
+    "e2e": "e2e",
+    "hostile": "hostile",
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

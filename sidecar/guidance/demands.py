@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sidecar.guidance.limits import excess
 from sidecar.guidance.positions import Path
 from sidecar.guidance.remember import remembered
 from sidecar.guidance.schemas import Schema, guide_fault, schema_fault
-from sidecar.guidance.self_contained import UnresolvableError, self_contained
+from sidecar.guidance.self_contained import OverlongError, UnresolvableError, self_contained
 from sidecar.responses.errors import ApiError
 from sidecar.responses.request import ResponsesRequest
 from sidecar.responses.text_format import JsonObject, JsonSchemaFormat
@@ -23,6 +24,11 @@ from sidecar.responses.tools import FunctionTool, NamedFunction
 ANY_OBJECT: Schema = {"type": "object"}
 NO_ARGUMENTS: Schema = {"type": "object", "properties": {}, "additionalProperties": False}
 """The arguments of a function without ``parameters``."""
+
+MOST_TEXT = 1_000_000
+"""Characters of the schemas of all functions of a request."""
+MOST_GUIDING_TEXT = 600_000
+"""Characters of those that decoding is guided by: making a grammar takes longer than a look at a schema."""
 
 _REMEMBERED = 4_000_000
 _ARGUMENTS: Path = ("properties", "arguments")
@@ -36,7 +42,7 @@ def answer_schema(request: ResponsesRequest) -> Schema | None:
     """
     match request.text.format:
         case JsonSchemaFormat(json_schema=schema):
-            return _guiding(schema, "text.format.schema")
+            return _guiding(document(schema), "text.format.schema")
         case JsonObject():
             return ANY_OBJECT
     return None
@@ -47,17 +53,27 @@ def argument_schemas(request: ResponsesRequest) -> Mapping[str, Schema]:
 
     Raises:
         ApiError: ``invalid_request``: a function's parameters are no schema; or, of one of those functions, decoding
-            cannot be guided by them, or they are not of an object.
+            cannot be guided by them, or they are not of an object; or all of them together are too long.
     """
     demanded = {tool.name for tool in demanded_tools(request)}
     schemas: dict[str, Schema] = {}
+    size = guiding_size = 0
     for index, tool in enumerate(request.tools):
         param = f"tools[{index}].parameters"
-        if tool.strict or tool.name in demanded:
+        guiding = tool.strict or tool.name in demanded
+        parameters = _arguments(tool) if guiding else tool.parameters
+        if parameters is None:
+            continue
+        text = document(parameters)
+        size += len(text)
+        guiding_size += len(text) * guiding
+        _check_together(size, MOST_TEXT, "schemas")
+        _check_together(guiding_size, MOST_GUIDING_TEXT, "schemas that arguments are kept to")
+        if guiding:
             _check_object(tool, param)
-            schemas[tool.name] = _guiding(_arguments(tool), param)
-        elif tool.parameters is not None:
-            _check_schema(document(tool.parameters), param)
+            schemas[tool.name] = _guiding(text, param)
+        else:
+            _check_schema(text, param)
     return schemas
 
 
@@ -101,9 +117,8 @@ class _Guiding:
     fault: str | None
 
 
-def _guiding(schema: Schema, param: str) -> Schema:
-    """``schema``, self-contained, if it is one and decoding can be guided by it."""
-    text = document(schema)
+def _guiding(text: str, param: str) -> Schema:
+    """The schema ``text``, self-contained, if it is one and decoding can be guided by it."""
     _check_schema(text, param)
     guiding = _self_contained(text)
     if guiding.fault is not None:
@@ -117,7 +132,9 @@ def _self_contained(text: str) -> _Guiding:
         schema = self_contained(json.loads(text))
     except UnresolvableError:
         return _Guiding({}, "a reference does not lead to a schema in it")
-    return _Guiding(schema, guide_fault(document(schema)))
+    except OverlongError:
+        return _Guiding({}, "its references lead through names that are too long")
+    return _Guiding(schema, excess(schema) or guide_fault(document(schema)))
 
 
 @remembered(_REMEMBERED)
@@ -148,6 +165,12 @@ def _call_of(name: str, parameters: Schema, place: Path) -> Schema:
 def _arguments(tool: FunctionTool) -> Schema:
     """The schema of the arguments of ``tool``, narrowed to objects where it leaves more open."""
     return NO_ARGUMENTS if tool.parameters is None else {**tool.parameters, "type": "object"}
+
+
+def _check_together(size: int, most: int, which: str) -> None:
+    if size > most:
+        message = f"The functions' {which} have more than {most} characters together."
+        raise ApiError("invalid_request", message, "tools")
 
 
 def _check_object(tool: FunctionTool, param: str) -> None:

@@ -77,9 +77,9 @@ class Grammar:
         try:
             name = self._reference("#")
             _check_recursion(self._rules)
-        except InexpressibleError:
+        except (InexpressibleError, RecursionError) as error:
             self._rules = before
-            raise
+            raise InexpressibleError from error
         return name
 
     def text_until(self, trigger: str, calls: Sequence[str]) -> None:
@@ -215,7 +215,8 @@ def _constant(value: Any) -> str:
 def _times(least: int, most: int | None) -> str:
     if max(least, most or 0) > _MOST_REPETITIONS:
         raise InexpressibleError
-    return f"{{{least},}}" if most is None else f"{{{least},{most}}}"
+    # JSON may write a whole number as 2.0.
+    return f"{{{int(least)},}}" if most is None else f"{{{int(least)},{int(most)}}}"
 
 
 def _in_class(letter: str) -> str:

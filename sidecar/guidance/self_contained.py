@@ -45,10 +45,16 @@ _BOUNDS = (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum"))
 _DYNAMIC = frozenset({"$dynamicRef", "$recursiveRef"})
 # What a fragment may hold unquoted, apart from letters and digits (RFC 3986, section 3.5).
 _FRAGMENT = "-._~!$&'()*+,;=:@/?"
+# A short anchor may become a pointer through long names, as often as it is referred to.
+_MOST_POINTER_TEXT = 500_000
 
 
 class UnresolvableError(ValueError):
     """A reference leads out of the schema, to nothing, or to what only a validator can tell."""
+
+
+class OverlongError(ValueError):
+    """The references are too long where they are pointers."""
 
 
 def self_contained(schema: Mapping[str, Any], place: Path = ()) -> Schema:
@@ -58,6 +64,7 @@ def self_contained(schema: Mapping[str, Any], place: Path = ()) -> Schema:
 
     Raises:
         UnresolvableError: ``schema`` holds a reference that cannot be a pointer.
+        OverlongError: as pointers, its references have more than half a million characters together.
     """
     return _Translation(schema, place).document()
 
@@ -75,6 +82,7 @@ class _Translation:
         self._anchors: dict[tuple[str, str], Path] = {}
         # Targets of references that stand where no schema is expected.
         self._strays: list[tuple[Path, Any]] = []
+        self._pointer_text = 0
         self._index((), (), schema, "")
 
     def document(self) -> Schema:
@@ -120,7 +128,7 @@ class _Translation:
             if key in DEFINITIONS or (key in BY_NAME and not alone):
                 new[key] = {}
             elif key == "$ref":
-                new[key] = "#" + _fragment(self._place + self._target(value, self._bases[path]))
+                new[key] = self._pointer(self._target(value, self._bases[path]))
             elif key in _ASSERTIONS and not alone:
                 new[key] = value
         for step, new_step, member in subschemas(schema):
@@ -130,6 +138,12 @@ class _Translation:
         _translate_bounds(new)
         _translate_dependencies(schema.get("dependencies"), new)
         return new
+
+    def _pointer(self, target: Path) -> str:
+        self._pointer_text += sum(map(len, target))
+        if self._pointer_text > _MOST_POINTER_TEXT:
+            raise OverlongError
+        return "#" + _fragment(self._place + target)
 
     def _target(self, reference: str, base: str) -> Path:
         """The new path of what ``reference`` names."""

@@ -1,0 +1,118 @@
+"""Whatever a client calls a schema, and whatever answer a model gives by it: it is told what becomes of it, in time.
+
+What could take too long runs in a process that a limit on its CPU time ends, so that such a fault fails a test and does
+not halt the tests.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from functools import partial
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from sidecar.guidance.dialects import LATEST
+from sidecar.guidance.limits import excess
+from sidecar.guidance.self_contained import OverlongError, UnresolvableError, self_contained
+from sidecar.guidance.shapes import shape_fault
+from sidecar.guidance.validation import MOST_STEPS, Check, UndecidedError
+from sidecar.responses.json_schema import MAX_BYTES
+from stack.paths import ROOT
+from tests.hostile.schemas import HOSTILE, size
+
+MOST_CALLS = 5
+"""Calls of Python functions that a byte of a schema costs at most before it is compiled."""
+REFUSED = {
+    "a pattern nested deeply",
+    "alternatives of alternatives",
+    "anchors with long names",
+    "many patterns for names",
+    "objects each with patterns for names",
+    "patterns that meet through references",
+    "patterns that one text has to match",
+    *(name for name in HOSTILE if name.startswith("a chain of references")),
+}
+
+
+def run(module: str, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", module, *options]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> dict[str, list[str]]:
+    """What became of each input, as far as the process came."""
+    ended = run("tests.hostile.work")
+    lines = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert ended.returncode == 0, f"{lines[-1][0]}: {ended.returncode} {ended.stderr[-2000:]}"
+    return {line[0]: line[1] for line in lines if len(line) > 1}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_each_comes_to_an_end(outcomes: dict[str, list[str]], name: str) -> None:
+    in_the_text, *_, unguided = outcomes[name]
+    assert ("cannot be guided" in in_the_text) or in_the_text.startswith("text ")
+    assert name not in REFUSED or "cannot be guided" in in_the_text
+    # What nothing has to keep to is nobody's fault.
+    assert unguided == "text True, arguments True"
+
+
+def test_each_is_one_that_a_request_may_hold() -> None:
+    assert {name: size(schema) for name, (schema, _) in HOSTILE.items() if size(schema) > MAX_BYTES} == {}
+
+
+def calls(schema: dict[str, Any]) -> int:
+    """How many Python functions are called, and lists and generators entered, to look at ``schema``."""
+    count = 0
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    looks = [partial(shape_fault, schema, LATEST), lambda: excess(self_contained(schema))]
+    sys.setprofile(note)
+    try:
+        for look in looks:
+            look()
+    except (UnresolvableError, OverlongError):
+        pass
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_looking_at_a_schema_takes_work_in_proportion(name: str) -> None:
+    schema, _ = HOSTILE[name]
+    assert calls(schema) <= MOST_CALLS * (size(schema) + 100)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_check_takes_no_more_than_its_steps(name: str) -> None:
+    schema, answer = HOSTILE[name]
+    count = 0
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    try:
+        value = json.loads(answer)
+        check = Check(schema)
+        sys.setprofile(note)
+        check.admits(schema, value)
+    except (UndecidedError, RecursionError, KeyError):
+        pass
+    finally:
+        sys.setprofile(None)
+    assert count <= 3 * MOST_STEPS
+
+
+def test_a_search_for_slow_schemas_finds_none() -> None:
+    # A fixed seed: a commit must not fail by chance.
+    ended = run("tests.hostile.slow_schemas", "--schemas", "60", "--seed", "1")
+    assert ended.returncode == 0, f"{ended.returncode}: {ended.stdout[-2000:]} {ended.stderr[-2000:]}"

@@ -23,7 +23,7 @@ MOST_PATTERNS = 8
 """``pattern`` that one value may have to match."""
 MOST_PAIRS = 1_000
 """Pairs of ``patternProperties`` of one object, all objects together."""
-MOST_COMBINATIONS = 2_000
+MOST_COMBINATIONS = 1_000
 """Ways to choose one of each of several alternatives for a value, all values together."""
 
 _ALTERNATIVES = ("anyOf", "oneOf")

@@ -7,7 +7,7 @@ into another one. Sources: JSON Schema 2020-12, core, sections 8 and 9; RFC 3986
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, unquote, urldefrag, urljoin
 
@@ -98,12 +98,23 @@ class _Translation:
         if not isinstance(schema, dict):
             return
         self._bases[path] = base = self._name(path, schema, base)
-        for step, new_step, member in subschemas(schema):
+        for step, new_step, member in self._members(schema):
             self._index(path + step, new_path + new_step, member, base)
+
+    def _members(self, schema: Schema) -> Iterator[tuple[Path, Path, Any]]:
+        """The schemas in ``schema`` that have an effect, or a name."""
+        members = subschemas(schema)
+        if not self._is_alone(schema):
+            return members
+        return (member for member in members if member[0][0] in DEFINITIONS)
+
+    def _is_alone(self, schema: Schema) -> bool:
+        """Whether ``schema`` is a reference, and whatever else it says has no effect."""
+        return self._dialect.bare_refs and "$ref" in schema
 
     def _name(self, path: Path, schema: Schema, base: str) -> str:
         dialect = self._dialect
-        if dialect.bare_refs and "$ref" in schema:
+        if self._is_alone(schema):
             return base
         name = schema.get(dialect.id_keyword)
         if isinstance(name, str):
@@ -122,7 +133,7 @@ class _Translation:
             return schema
         if not _DYNAMIC.isdisjoint(schema):
             raise UnresolvableError("a dynamic reference")
-        alone = self._dialect.bare_refs and "$ref" in schema
+        alone = self._is_alone(schema)
         new: Schema = {}
         for key, value in schema.items():
             if key in DEFINITIONS or (key in BY_NAME and not alone):
@@ -131,9 +142,7 @@ class _Translation:
                 new[key] = self._pointer(self._target(value, self._bases[path]))
             elif key in _ASSERTIONS and not alone:
                 new[key] = value
-        for step, new_step, member in subschemas(schema):
-            if alone and step[0] not in DEFINITIONS:
-                continue
+        for step, new_step, member in self._members(schema):
             _put(new, new_step, self._translated(path + step, member))
         _translate_bounds(new)
         _translate_dependencies(schema.get("dependencies"), new)

@@ -1,7 +1,7 @@
 """The fuzz target of guidance: ``python -m tests.fuzz.guidance [options of libFuzzer]``.
 
 Whatever a client calls a schema and whatever a model answers: nothing is raised but a refusal, nothing is opened, the
-values in a schema stay the client's, and what is sent as a guide has been compiled as it is.
+values in a schema stay the client's, what is sent as a guide has been compiled as it is, and the work is bounded.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ with atheris.instrument_imports(include=["sidecar.guidance"]):
     from sidecar.guidance.positions import subschemas
     from sidecar.guidance.schemas import guide_fault, schema_fault
     from sidecar.guidance.self_contained import UnresolvableError, self_contained
-    from sidecar.guidance.validation import fits
+    from sidecar.guidance.validation import MOST_STEPS, fits
 from sidecar.generation.formats import FORMATS
 from sidecar.responses.errors import ApiError
 from tests.core.guidance.requests import json_schema, request, tool
+from tests.hostile.work import MOST_CALLS, calls, look_at
 
 TYPES = ["array", "boolean", "integer", "null", "number", "object", "string"]
 NAMES = ["a", "b", "$ref", "const", "items", "a/b", "é~%", ""]
@@ -141,6 +142,8 @@ def judge(data: bytes) -> None:
     try:
         if schema_fault(before) is None:
             _check_values(schema)
+        if not choices.ConsumeIntInRange(0, 9):
+            assert calls(lambda: look_at(schema)) <= MOST_CALLS * (len(before) + 100)
         for guidance in _plans(schema):
             _check(guidance, text)
     finally:
@@ -169,7 +172,8 @@ def _plans(schema: dict[str, Any]) -> list[Guidance]:
 def _check(guidance: Guidance, text: str) -> None:
     if guidance.guide is not None:
         assert guide_fault(guidance.guide) is None
-        fits(text, json.loads(guidance.guide))
+        guide = json.loads(guidance.guide)
+        assert calls(lambda: fits(text, guide)) <= 3 * MOST_STEPS
     guidance.check_arguments("f", text)
 
 

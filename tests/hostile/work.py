@@ -12,12 +12,16 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from types import FrameType
 from typing import Any
 
 from sidecar.generation.formats import FORMATS
 from sidecar.guidance.decision import plan_guidance
+from sidecar.guidance.dialects import dialect_of
+from sidecar.guidance.limits import excess
 from sidecar.guidance.schemas import schema_fault
 from sidecar.guidance.self_contained import OverlongError, UnresolvableError, self_contained
+from sidecar.guidance.shapes import shape_fault
 from sidecar.guidance.validation import fits
 from sidecar.responses.errors import ApiError
 from tests.core.guidance.requests import json_schema, request, tool
@@ -26,6 +30,8 @@ from tests.hostile.schemas import HOSTILE
 MOST_SECONDS = 10
 """Seconds of CPU time after which a process is ended: several times what the dearest input takes."""
 MOST_MEMORY = 2 << 30
+MOST_CALLS = 5
+"""Calls of Python functions that a byte of a schema costs at most before it is compiled."""
 FRAMING = FORMATS["hermes"].framing
 
 
@@ -53,6 +59,29 @@ def perform(schema: Any, answer: str) -> list[str]:
         with suppress(UnresolvableError, OverlongError):
             fits(answer, self_contained(schema))
     return outcomes
+
+
+def look_at(schema: Any) -> None:
+    """All that is done with ``schema`` before it is compiled."""
+    if shape_fault(schema, dialect_of(schema)) is None:
+        with suppress(UnresolvableError, OverlongError):
+            excess(self_contained(schema))
+
+
+def calls(task: Callable[[], object]) -> int:
+    """How many Python functions ``task`` calls, and how often it enters generators."""
+    count = 0
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(note)
+    try:
+        task()
+    finally:
+        sys.setprofile(None)
+    return count
 
 
 def limit() -> None:

@@ -12,6 +12,8 @@ from stack.paths import ROOT
 SERVING = {"aiohttp", "envoy", "PIL"}
 ASKING = {"grpc", "google", "jinja2", "tokenizers"}
 DECIDING = {"llguidance"}
+CHECKING = {"jsonschema"}
+"""What only the check of an endpoint needs, once it has one."""
 
 
 def imported(command: str) -> set[str]:
@@ -26,9 +28,9 @@ def imported(command: str) -> set[str]:
 @pytest.mark.parametrize(
     ("command", "needed", "needless"),
     [
-        ("serve", {"yaml"}, SERVING | ASKING | DECIDING),
+        ("serve", {"yaml"}, SERVING | ASKING | DECIDING | CHECKING),
         ("check", ASKING, SERVING | DECIDING),
-        ("worker --index 0", SERVING | ASKING | DECIDING, set()),
+        ("worker --index 0", SERVING | ASKING | DECIDING, CHECKING),
     ],
 )
 def test_a_command_imports_what_it_needs(command: str, needed: set[str], needless: set[str]) -> None:

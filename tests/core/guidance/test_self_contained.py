@@ -71,6 +71,16 @@ MEANINGS: list[tuple[str, dict[str, Any], list[Any], list[Any]]] = [
         [["x"]],
     ),
     (
+        "draft-07 reference to a sibling",
+        {
+            "$schema": DRAFT_07,
+            "allOf": [{"$ref": "#/allOf/0/items", "items": {"type": "null"}}],
+            "properties": {"a": {"$ref": "#/properties/a/not/items/1", "not": {"items": [{}, {"type": "string"}]}}},
+        },
+        [None],
+        [1, {"a": 1}],
+    ),
+    (
         "draft-07 root reference",
         {"$schema": DRAFT_07, "$ref": "#/definitions/n", "definitions": {"n": {"type": "null"}}},
         [None],

@@ -85,8 +85,8 @@ ENVOY_LIMITS = (
         "max_connections",
         4096,
         "connections of all clients together; further ones are closed. As many requests have a tunnel to Triton at a"
-        " time, further ones wait. Envoy needs three file descriptors for each and 512 for itself (`ulimit -n`); without"
-        " one it ends",
+        " time, further ones wait. Envoy needs three file descriptors for each and 512 for itself (`ulimit -n`), and"
+        " ends where it gets none",
     ),
     EnvoyLimit(
         "request_timeout",

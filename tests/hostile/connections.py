@@ -80,7 +80,7 @@ class Http2:
     def __init__(self, connection: Connection, key: str) -> None:
         self._connection = connection
         self._key = key
-        self._h2 = h2.connection.H2Connection(h2.config.H2Configuration(header_encoding="utf-8"))
+        self._h2 = h2.connection.H2Connection(h2.config.H2Configuration(header_encoding=None))
         self._h2.initiate_connection()
         self._next_stream = 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import resource
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -21,13 +22,20 @@ Wire = Literal["tunnel", "direct"]
 
 _BINARY = Path(sys.executable).with_name("envoy")
 
+# In file descriptors: what Envoy holds by itself (epolls, logs, its connections to the workers and to Triton, health
+# checks), and what a client's connection with its request takes, by wire: its socket and both ends of the tunnel, or
+# at worst a connection to Triton.
+_OWN_DESCRIPTORS = 512
+_DESCRIPTORS_PER_CONNECTION = {"tunnel": 3, "direct": 2}
+
 
 @dataclass(frozen=True)
 class EnvoySettings:
     """What the template leaves open.
 
     ``api_keys`` maps a client's name to its key. Sizes are in bytes, timeouts in seconds; both idle timeouts are longer
-    than the sidecar's own timers, which end a silent stream first.
+    than the sidecar's own timers, which end a silent stream first. ``max_connections`` is how many connections all
+    clients may have together, ``request_timeout`` how long a request may take until its last byte has come.
     """
 
     port: int
@@ -43,8 +51,15 @@ class EnvoySettings:
     max_request_bytes: int = 40 * 1024 * 1024
     # Below the sidecar's own patience with a silent model.
     client_stall_timeout: int = 30
+    max_connections: int = 4096
+    request_timeout: int = 60
     egress_idle_timeout: int = 180
     ingress_idle_timeout: int = 300
+
+    @property
+    def descriptors(self) -> int:
+        """How many file descriptors Envoy may need; without one it ends."""
+        return _OWN_DESCRIPTORS + _DESCRIPTORS_PER_CONNECTION[self.wire] * self.max_connections
 
     @property
     def admin_socket(self) -> Path:
@@ -91,10 +106,31 @@ def validate(config: Path) -> None:
         raise StackError(f"Envoy refuses {config.name}: {(done.stderr or done.stdout).strip().splitlines()[-1]}")
 
 
+def allow_descriptors(needed: int) -> None:
+    """Let this process, and those it starts, have so many file descriptors.
+
+    Raises:
+        StackError: the system allows fewer.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        raise StackError(
+            f"Envoy may need {needed} open files, but the system allows {hard}: raise the limit (ulimit -Hn)."
+        )
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
+
 class Envoy:
     """A running Envoy."""
 
     def __init__(self, settings: EnvoySettings, run_dir: Path) -> None:
+        """Start it.
+
+        Raises:
+            StackError: the system allows fewer open files than it may need.
+        """
+        allow_descriptors(settings.descriptors)
         self.settings = settings
         config = run_dir / "envoy.yaml"
         # The file holds the keys.

@@ -82,6 +82,18 @@ class EnvoyLimit(NamedTuple):
 
 ENVOY_LIMITS = (
     EnvoyLimit(
+        "max_connections",
+        4096,
+        "connections of all clients together; further ones are closed. As many requests have a tunnel to Triton at a"
+        " time, further ones wait. Envoy needs three file descriptors for each and 512 for itself (`ulimit -n`), and"
+        " ends where it gets none",
+    ),
+    EnvoyLimit(
+        "request_timeout",
+        60,
+        "seconds until the last byte of a request has come; the time of the answer does not count",
+    ),
+    EnvoyLimit(
         "max_request_bytes",
         40 * 1024 * 1024,
         "bytes of a request's body; more than the largest `models[].limits.max_request_bytes`: the sidecar reads a body"

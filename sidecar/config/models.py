@@ -170,6 +170,9 @@ class Config(_Section):
     keep_alive: _Seconds = Field(
         default=15.0, description="seconds of silence in a stream after which a comment is sent"
     )
+    watchdog: _Seconds = Field(
+        default=10.0, description="seconds without a turn of a worker's event loop after which another takes its place"
+    )
     drain: _Seconds = Field(default=30.0, description="seconds that a stopping worker lets its streams run")
     sealing_key: Path | None = Field(
         default=None,

@@ -1,8 +1,9 @@
 """The supervisor: keeps the configured number of worker processes running and passes a stop on to them.
 
 A worker tells on its standard output that it serves (:data:`READY`), or in words why its configuration cannot be used.
-A worker that ends is started again, after a pause that grows; when none can be started any more, the supervisor ends
-too, and says so.
+Then it shows there that its event loop turns (:mod:`sidecar.server.heartbeat`); one that is stuck is ended. A worker
+that has ended is started again, after a pause that grows; when none can be started any more, the supervisor ends too,
+and says so.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sidecar.config.models import Config
+from sidecar.server.heartbeat import silence
 
 READY = b"ready\n"
 """What a worker writes on its standard output once it serves."""
@@ -29,6 +31,10 @@ FAILED = 1
 STOP_MARGIN_SECONDS = 10.0
 """What a stopping worker may take on top of the drain, for the notice to Envoy and the last words."""
 
+STACKS_SIGNAL = signal.SIGUSR1
+"""On it a worker that serves writes the stacks of its threads to the log: places in the code, no values."""
+
+_STACKS_SECONDS = 0.5
 # A worker that has served this long was well; its next restart is immediate again.
 _HEALTHY_SECONDS = 10.0
 _FIRST_DELAY_SECONDS = 0.1
@@ -48,7 +54,7 @@ async def supervise(config: Config, config_path: Path) -> int:
     async def start(index: int) -> Process:
         return await _start(config_path, index)
 
-    fleet = Fleet(config.workers, config.drain + STOP_MARGIN_SECONDS, start)
+    fleet = Fleet(config.workers, config.drain + STOP_MARGIN_SECONDS, config.watchdog, start)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, fleet.stop)
@@ -68,10 +74,13 @@ class _End(NamedTuple):
 class Fleet:
     """The workers, and what becomes of those that end."""
 
-    def __init__(self, workers: int, stop_seconds: float, start: Callable[[int], Awaitable[Process]]) -> None:
-        """``start`` starts a worker by its index; a stopping one may take ``stop_seconds``."""
+    def __init__(
+        self, workers: int, stop_seconds: float, silence_seconds: float, start: Callable[[int], Awaitable[Process]]
+    ) -> None:
+        """``start`` starts a worker by its index; a stopping one may take ``stop_seconds``, a silent one is stuck."""
         self._workers = workers
         self._stop_seconds = stop_seconds
+        self._silence_seconds = silence_seconds
         self._start = start
         self._running: dict[int, Process] = {}
         self._serving: set[int] = set()
@@ -153,9 +162,21 @@ class Fleet:
         served_from = time.monotonic()
         self._serving.add(index)
         self._ever_served, self._failed_starts = True, 0
+        stuck = await silence(worker.stdout, self._silence_seconds)
+        if stuck:
+            await self._end_stuck(worker, index)
         status = await worker.wait()
         self._serving.discard(index)
-        return _End(time.monotonic() - served_from, False, f"ended with status {status}")
+        words = "has been ended because its loop was stuck" if stuck else f"ended with status {status}"
+        return _End(time.monotonic() - served_from, False, words)
+
+    async def _end_stuck(self, worker: Process, index: int) -> None:
+        _log.error("worker %d: its loop has been stuck for %g s; the stacks follow", index, self._silence_seconds)
+        # It may end by itself meanwhile.
+        with suppress(ProcessLookupError):
+            worker.send_signal(STACKS_SIGNAL)
+            await asyncio.sleep(_STACKS_SECONDS)
+            worker.kill()
 
 
 async def _start(config_path: Path, index: int) -> Process:

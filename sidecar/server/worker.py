@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import gc
 import logging
 import os
@@ -30,10 +31,11 @@ from sidecar.killable import Pool
 from sidecar.responses.errors import ApiError
 from sidecar.responses.sealing import Sealer
 from sidecar.server.contracts import Contracts
+from sidecar.server.heartbeat import beat_forever
 from sidecar.server.models import load_models
 from sidecar.server.performers import make_performers
 from sidecar.server.preparation import preparation_threads
-from sidecar.server.supervisor import READY
+from sidecar.server.supervisor import READY, STACKS_SIGNAL
 from sidecar.surfaces import SURFACES, Surface
 from sidecar.telemetry.access_log import AccessLog
 from sidecar.telemetry.broken_characters import BrokenCharacters
@@ -54,7 +56,7 @@ _log = logging.getLogger(__name__)
 def run_worker(config: Config, index: int) -> None:
     """Serve until SIGTERM, or until standard input ends because the supervisor has died; then drain and return.
 
-    Standard output is told once that the worker serves.
+    Standard output is told once that the worker serves, and from then on that its loop turns.
 
     Raises:
         ConfigError: a model's settings, its files, the sealing key or the sockets' directory cannot be used.
@@ -109,8 +111,8 @@ async def _serve_until(
         background = [
             asyncio.create_task(sessions.tick_forever()),
             asyncio.create_task(contracts.keep(sessions)),
+            asyncio.create_task(beat_forever(tell_ready(), config.watchdog)),
         ]
-        _tell_ready()
         await stop.wait()
         await _drain(server, set_health, sessions, config.drain)
         for task in background:
@@ -159,12 +161,17 @@ async def _drain(
     await sessions.settled()
 
 
-def _tell_ready() -> None:
+def tell_ready() -> int:
+    """Tell the supervisor that this worker serves, and show it the stacks on demand; the pipe for the heartbeat."""
+    faulthandler.register(STACKS_SIGNAL)
+    pipe = os.dup(sys.stdout.fileno())
     # A supervisor that has died reads nothing; that it has is seen on standard input.
     with suppress(BrokenPipeError):
-        os.write(sys.stdout.fileno(), READY)
-    # Nothing more is told there, and nobody reads it.
+        os.write(pipe, READY)
+    # What anything else prints is no message to the supervisor.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    os.set_blocking(pipe, False)
+    return pipe
 
 
 def _stop_event() -> asyncio.Event:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sidecar.server import supervisor
 from sidecar.server.supervisor import FAILED, READY, REFUSED, Fleet
+from stack.paths import ROOT
 
 REFUSAL = b"sidecar.yaml: models[0].tool_format: unknown\n"
 
@@ -45,6 +49,9 @@ class Worker:
         self.signals.append("TERM")
         if self._obeys:
             self.end(0)
+
+    def send_signal(self, number: int) -> None:
+        self.signals.append(signal.Signals(number).name)
 
     def kill(self) -> None:
         self.signals.append("KILL")
@@ -85,14 +92,14 @@ async def until(condition: Callable[[], bool]) -> None:
 
 async def test_a_configuration_that_is_refused_ends_all_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     starts = Starts(lambda index: Worker().tell(REFUSAL).end(REFUSED))
-    assert await status_of(Fleet(4, 10, starts)) == REFUSED
+    assert await status_of(Fleet(4, 10, 1000, starts)) == REFUSED
     assert len(starts.made) == 4
     assert capsys.readouterr().err == REFUSAL.decode()
 
 
 async def test_workers_that_die_at_start_again_and_again_end_the_supervisor(caplog: pytest.LogCaptureFixture) -> None:
     starts = Starts(lambda index: Worker().end(1))
-    assert await status_of(Fleet(2, 10, starts)) == FAILED
+    assert await status_of(Fleet(2, 10, 1000, starts)) == FAILED
     assert len(starts.made) <= 11
     assert caplog.records[-1].levelno == logging.CRITICAL
     assert "ended at its start with status 1; no worker could be started" in caplog.text
@@ -102,7 +109,7 @@ async def test_processes_that_cannot_be_started_end_the_supervisor(caplog: pytes
     async def start(index: int) -> Any:
         raise OSError("no memory")
 
-    assert await status_of(Fleet(1, 10, start)) == FAILED
+    assert await status_of(Fleet(1, 10, 1000, start)) == FAILED
     assert "could not be started (no memory)" in caplog.text
 
 
@@ -112,7 +119,7 @@ async def test_a_worker_that_serves_is_not_ended_for_one_that_cannot(
 ) -> None:
     starts = Starts(lambda index: well(index) if index == 0 else death())
     # The first is well before the second dies for the first time.
-    fleet = Fleet(2, 10, starts)
+    fleet = Fleet(2, 10, 1000, starts)
     running = asyncio.create_task(fleet.run())
     await until(lambda: len(starts.made) > 40)
     assert not running.done()
@@ -124,7 +131,7 @@ async def test_a_worker_that_serves_is_not_ended_for_one_that_cannot(
 
 async def test_a_worker_that_ends_is_started_again(caplog: pytest.LogCaptureFixture) -> None:
     starts = Starts(well)
-    fleet = Fleet(1, 10, starts)
+    fleet = Fleet(1, 10, 1000, starts)
     running = asyncio.create_task(fleet.run())
     for number in range(1, 20):
         await until(lambda count=number: len(starts.made) == count)  # type: ignore[misc]
@@ -136,9 +143,69 @@ async def test_a_worker_that_ends_is_started_again(caplog: pytest.LogCaptureFixt
     assert await asyncio.wait_for(running, 10) == 0
 
 
+async def test_a_worker_that_falls_silent_shows_its_stacks_and_is_replaced(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "_STACKS_SECONDS", 0.0)
+    starts = Starts(well)
+    fleet = Fleet(1, 10, 0.01, starts)
+    running = asyncio.create_task(fleet.run())
+    await until(lambda: len(starts.made) == 2)
+    fleet.stop()
+    assert await asyncio.wait_for(running, 10) == 0
+    assert starts.made[0][1].signals == ["SIGUSR1", "KILL"]
+    assert "worker 0 has been ended because its loop was stuck" in caplog.text
+
+
+# Its loop turns for a while, and then it does not.
+STUCK = """
+import asyncio, time
+from sidecar.server.heartbeat import beat_forever
+from sidecar.server.worker import tell_ready
+
+def search_without_an_end(prompt):
+    while True:
+        time.sleep(0.01)
+
+async def serve():
+    beats = asyncio.create_task(beat_forever(tell_ready(), 0.1))
+    await asyncio.sleep(0.1)
+    search_without_an_end("a secret")
+
+asyncio.run(serve())
+"""
+
+
+async def test_the_log_shows_where_a_loop_is_stuck_and_nothing_of_what_it_holds(tmp_path: Path) -> None:
+    script, log = tmp_path / "stuck.py", tmp_path / "log"
+    script.write_text(STUCK)
+    started = []
+
+    async def start(index: int) -> Any:
+        with log.open("ab") as stderr:
+            started.append(
+                await asyncio.create_subprocess_exec(
+                    sys.executable, script, stdout=asyncio.subprocess.PIPE, stderr=stderr, env={"PYTHONPATH": str(ROOT)}
+                )
+            )
+        return started[-1]
+
+    fleet = Fleet(1, 10, 1, start)
+    running = asyncio.create_task(fleet.run())
+    async with asyncio.timeout(60):
+        while len(started) < 2:
+            await asyncio.sleep(0.01)
+    fleet.stop()
+    fleet.stop()
+    assert await asyncio.wait_for(running, 10) == 0
+    assert started[0].returncode == -signal.SIGKILL
+    assert "in search_without_an_end" in log.read_text()
+    assert "secret" not in log.read_text()
+
+
 async def test_a_stop_while_a_worker_starts_ends_it() -> None:
     starts = Starts(lambda index: Worker())
-    fleet = Fleet(1, 10, starts)
+    fleet = Fleet(1, 10, 1000, starts)
     running = asyncio.create_task(fleet.run())
     await until(lambda: bool(starts.made))
     fleet.stop()
@@ -148,7 +215,7 @@ async def test_a_stop_while_a_worker_starts_ends_it() -> None:
 
 async def test_a_second_stop_ends_at_once_what_does_not_end_by_itself() -> None:
     starts = Starts(lambda index: Worker(obeys=False).tell(READY))
-    fleet = Fleet(1, 1000, starts)
+    fleet = Fleet(1, 1000, 1000, starts)
     running = asyncio.create_task(fleet.run())
     await until(lambda: bool(starts.made))
     fleet.stop()
@@ -159,7 +226,7 @@ async def test_a_second_stop_ends_at_once_what_does_not_end_by_itself() -> None:
 
 async def test_what_does_not_end_in_time_is_killed() -> None:
     starts = Starts(lambda index: Worker(obeys=False).tell(READY))
-    fleet = Fleet(1, 0, starts)
+    fleet = Fleet(1, 0, 1000, starts)
     running = asyncio.create_task(fleet.run())
     await until(lambda: bool(starts.made))
     fleet.stop()

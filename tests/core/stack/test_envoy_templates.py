@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -13,8 +14,9 @@ import pytest
 import yaml
 
 from sidecar.responses.errors import CODES
-from stack.envoy import EnvoySettings, Wire, render
+from stack.envoy import EnvoySettings, Wire, allow_descriptors, render
 from stack.paths import ROOT
+from stack.process import StackError
 
 TEMPLATES = sorted((ROOT / "envoy").rglob("*.j2"))
 PARTS = sorted((ROOT / "envoy" / "parts").glob("*.j2"))
@@ -107,3 +109,28 @@ def test_the_wheel_brings_the_templates(tmp_path: Path) -> None:
         f"sidecar/envoy_templates/{path.relative_to(ROOT / 'envoy')}" for path in TEMPLATES
     )
     assert not [name for name in names if name.startswith("envoy/")]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_only_the_listener_for_clients_counts_against_their_limit(wire: Wire, tmp_path: Path) -> None:
+    config = yaml.safe_load(rendered(wire, tmp_path))
+    assert config["admin"]["ignore_global_conn_limit"]
+    counted = [
+        listener["name"]
+        for listener in config["static_resources"]["listeners"]
+        if not listener.get("ignore_global_conn_limit")
+    ]
+    assert counted == ["ingress"]
+
+
+def test_a_system_that_allows_too_few_open_files_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allow_descriptors(soft)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 4096))
+    with pytest.raises(StackError, match="Envoy may need 12800 open files, but the system allows 4096"):
+        allow_descriptors(12_800)
+    raised: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "setrlimit", lambda _, limits: raised.append(limits))
+    allow_descriptors(2048)
+    allow_descriptors(512)
+    assert raised == [(2048, 4096)]

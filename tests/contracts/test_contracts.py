@@ -191,7 +191,7 @@ async def test_an_error_of_the_model_is_raised(scripted: Speaker, before: list[s
 
 async def test_a_prompt_beyond_the_context_is_refused(smollm2: Speaker) -> None:
     with pytest.raises(ApiError) as raised:
-        await smollm2.ask("word " * 3000)
+        await smollm2.ask("word " * 9000)
     assert raised.value.code == "context_length_exceeded"
 
 

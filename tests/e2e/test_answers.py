@@ -61,7 +61,7 @@ async def test_max_output_tokens_ends_an_answer_as_incomplete(client: Client) ->
 
 
 async def test_a_prompt_beyond_the_context_is_refused(client: Client) -> None:
-    answer = await client.ask({"model": "smollm2-135m", "input": "word " * 3000})
+    answer = await client.ask({"model": "smollm2-135m", "input": "word " * 9000})
     assert (answer.status_code, error_of(answer)["code"]) == (400, "context_length_exceeded")
 
 

@@ -40,6 +40,11 @@ def calls(name: str, arguments: Json) -> str:
     return says(f"<tool_call>\n{json.dumps({'name': name, 'arguments': arguments})}\n</tool_call>")
 
 
+def forced(name: str, arguments: Json) -> str:
+    """A user's text that makes the scripted model write a call as a guide would have it."""
+    return says(json.dumps({"name": name, "arguments": arguments}))
+
+
 def schema(properties: Json, **more: Any) -> Json:
     """A JSON Schema of OpenAI's strict subset: every property required, no others."""
     return {

@@ -10,7 +10,7 @@ from tests.e2e.requests.form import (
     Form,
     Json,
     call_output,
-    calls,
+    forced,
     function_call,
     picture,
     reasoning,
@@ -29,7 +29,7 @@ WEATHER = {
 }
 SYSTEM = {"content": "Be brief.", "role": "system", "type": "message"}
 QUESTION = {"content": "Weather?", "role": "user", "type": "message"}
-CALLED = {"content": calls("Weather", {"city": "Paris"}), "role": "user", "type": "message"}
+DEMANDED = {"content": forced("Weather", {"city": "Paris"}), "role": "user", "type": "message"}
 # The item as it was when it was added to the stream, not as it was when it was done.
 STALE_REASONING = {"id": "rs_1", "summary": [], "type": "reasoning", "content": [], "status": "in_progress"}
 TOOL_LOOP = [
@@ -63,8 +63,8 @@ FORMS = {
         turn(SYSTEM, QUESTION, *THOUGHT_LOOP, reasoning(2, status="completed"), ANSWER, PICTURE, **THINKING),
         refused=picture("input[7].content[1]"),
     ),
-    "required call": Form(turn(SYSTEM, CALLED, stream=True, tool_choice="required")),
-    "required call after its output": Form(turn(SYSTEM, CALLED, *TOOL_LOOP, tool_choice="required")),
+    "required call": Form(turn(SYSTEM, DEMANDED, stream=True, tool_choice="required")),
+    "required call after its output": Form(turn(SYSTEM, DEMANDED, *TOOL_LOOP, tool_choice="required")),
     "image after a tool loop": Form(
         turn(SYSTEM, QUESTION, *TOOL_LOOP, ANSWER, PICTURE, tool_choice="required"),
         refused=picture("input[5].content[1]"),

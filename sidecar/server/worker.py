@@ -42,7 +42,8 @@ from sidecar.telemetry.broken_characters import BrokenCharacters
 
 # Envoy sends request bodies in messages of at most its buffer limit (1 MiB here); the rest is headroom.
 _MAX_MESSAGE_BYTES = 4 * 1024 * 1024
-# Envoy checks health every second and waits a second for the answer: after this it sends nothing new.
+# Envoy checks health every second and waits a second for the answer; a single NOT_SERVING counts. After this it sends
+# nothing new.
 _HEALTH_NOTICE_SECONDS = 2.5
 # Kept at the end of a drain, so that streams still running end with an error event instead of being cut.
 _LAST_WORDS_SECONDS = 2.0

@@ -33,7 +33,7 @@ def test_the_document_is_json_and_always_the_same() -> None:
 def test_the_configurations_page_tells_what_envoy_really_allows() -> None:
     defaults = {field.name: field.default for field in fields(EnvoySettings)}
     assert {limit.variable: limit.value for limit in ENVOY_LIMITS} == {
-        name: value for name, value in defaults.items() if name.endswith(("_timeout", "_bytes"))
+        name: value for name, value in defaults.items() if name.endswith(("_timeout", "_bytes", "_connections"))
     }
 
 

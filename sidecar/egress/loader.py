@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Hashable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
@@ -15,10 +15,11 @@ from sidecar.config.models import ImageLimits
 from sidecar.egress.budget import ByteBudget
 from sidecar.egress.fetch import INTERNET, Fetcher, Network
 from sidecar.egress.held import HeldBytes, Share, no_capacity
+from sidecar.fairness import QueueFullError
 from sidecar.images.data_url import is_data_url, read_data_url
 from sidecar.images.decode import MEMORY_PER_PIXEL, Left, decode_elsewhere, prepare
 from sidecar.images.image import Image, ImageRef
-from sidecar.killable import CrashedError, OverrunError, Pool, QueueFullError
+from sidecar.killable import CrashedError, OverrunError, Pool
 from sidecar.responses.errors import ApiError
 
 _Result = TypeVar("_Result")
@@ -50,19 +51,22 @@ class ImageLoader:
         self._held = HeldBytes(limits.worker_max_bytes)
 
     @asynccontextmanager
-    async def load(self, refs: Sequence[ImageRef], budget: ByteBudget) -> AsyncIterator[list[Image]]:
+    async def load(
+        self, refs: Sequence[ImageRef], budget: ByteBudget, owner: Hashable = None
+    ) -> AsyncIterator[list[Image]]:
         """The images in the order of ``refs``; they count as held by the worker until the context is left.
 
-        What is fetched for them is taken from ``budget``.
+        What is fetched for them is taken from ``budget``. ``owner`` is on whose behalf they are loaded: owners share
+        what the worker can hold and decode.
 
         Raises:
             ApiError: one of them cannot be had, with its ``param``; the others are given up.
         """
         first = _first_of_each_url(refs, self._limits.max_urls)
-        with self._held.share(self._limits.max_total_bytes) as share:
+        with self._held.share(owner, self._limits.max_total_bytes) as share:
             async with Fetcher(self._limits, self._network) as fetcher:
                 slots = asyncio.Semaphore(self._limits.concurrency)
-                loading = _Loading(self._limits, self._decoders, self._threads, fetcher, share, budget, slots)
+                loading = _Loading(self._limits, self._decoders, self._threads, fetcher, share, budget, slots, owner)
                 images = await loading.load(first.values())
             for ref in refs:
                 if ref is not first[ref.url]:
@@ -82,6 +86,7 @@ class _Loading:
     share: Share
     budget: ByteBudget
     fetches: asyncio.Semaphore
+    owner: Hashable
     # One at a time, so that no request takes all processes.
     decoding: asyncio.Lock = field(default_factory=asyncio.Lock)
     decoded: dict[bytes, Image] = field(default_factory=dict)
@@ -128,7 +133,12 @@ class _Loading:
         left = Left(self.limits.max_total_pixels - self.pixels, self.share.left + len(content))
         try:
             image = await self.decoders.run(
-                decode_elsewhere, content, self.limits.max_pixels, left, seconds=self.limits.decode_timeout
+                decode_elsewhere,
+                content,
+                self.limits.max_pixels,
+                left,
+                seconds=self.limits.decode_timeout,
+                owner=self.owner,
             )
         except OverrunError as error:
             raise ApiError("invalid_request", "An image takes too much time or memory to decode.") from error

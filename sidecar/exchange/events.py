@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,9 @@ from sidecar.responses.errors import ApiError
 if TYPE_CHECKING:
     from sidecar.exchange.asks import Ask
 
+# Set by Envoy's authentication, which replaces one that a client sent.
+_CLIENT = "x-responses-client"
+
 
 @dataclass(frozen=True, slots=True)
 class RequestComplete:
@@ -19,7 +22,7 @@ class RequestComplete:
 
     ``headers`` are lower-case. ``body_bytes`` is the size of the body; of one that is larger than any model takes,
     ``body`` holds only a part. ``head_at`` is when its head came, ``unix_time`` the wall clock then (seconds), ``at``
-    when its end came.
+    when its end came. ``connection`` is the number of the connection that it came by; 0 where Envoy has not told it.
     """
 
     headers: Mapping[str, str]
@@ -28,6 +31,12 @@ class RequestComplete:
     head_at: float
     unix_time: float
     at: float
+    connection: int = 0
+
+    @property
+    def client(self) -> Hashable:
+        """On whose behalf it is: the name of an authenticated client, or else the connection."""
+        return self.headers.get(_CLIENT) or self.connection
 
 
 @dataclass(frozen=True, slots=True)

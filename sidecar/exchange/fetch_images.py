@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -19,12 +19,13 @@ class FetchImages(Ask[bytes]):
     """
 
     plan: Plan
+    client: Hashable
 
     @classmethod
     def needed(cls, facts: Facts) -> Self | None:
         """Where the request has images."""
         plan = facts[Prepare]
-        return cls(plan) if plan.images else None
+        return cls(plan, facts.request.client) if plan.images else None
 
     @property
     def refs(self) -> Sequence[ImageRef]:

@@ -17,6 +17,7 @@ from envoy.service.ext_proc.v3.external_processor_pb2 import (
     HeaderMutation,
     HeadersResponse,
     ImmediateResponse,
+    ProcessingRequest,
     ProcessingResponse,
     StreamedBodyResponse,
     TrailersResponse,
@@ -29,11 +30,22 @@ from sidecar.responses.reply import Reply
 _MAX_BODY_MESSAGE = 1 << 20
 # Marks our own answers in %RESPONSE_CODE_DETAILS%; the Envoy configuration passes their bodies through by it.
 DETAILS_PREFIX = "responses_"
+# The filter's name, under which its attributes come, and the attribute that it is configured to send.
+_FILTER = "envoy.filters.http.ext_proc"
+_CONNECTION = "connection.id"
 
 
 def headers_of(header_map: HeaderMap) -> dict[str, str]:
     """A header map as a dictionary; names are lower-case as HTTP/2 has them, the last value of a name wins."""
     return {header.key: header.raw_value.decode("latin-1") for header in header_map.headers}
+
+
+def connection_of(message: ProcessingRequest) -> int:
+    """The number of the client's connection, which stands in a stream's first message; 0 where it was not sent."""
+    if _FILTER not in message.attributes:
+        return 0
+    fields = message.attributes[_FILTER].fields
+    return int(fields[_CONNECTION].number_value) if _CONNECTION in fields else 0
 
 
 def request_headers(set_headers: Mapping[str, str] | None = None, remove: Iterable[str] = ()) -> ProcessingResponse:

@@ -190,6 +190,7 @@ class _Request:
 
     def __init__(self) -> None:
         self.headers: dict[str, str] = {}
+        self._connection = 0
         self._head_at = 0.0
         self._unix_time = 0.0
         self._body = bytearray()
@@ -199,6 +200,7 @@ class _Request:
         """The head has come."""
         self._head_at, self._unix_time = clock.monotonic(), clock.unix()
         self.headers = messages.headers_of(message.request_headers.headers)
+        self._connection = messages.connection_of(message)
 
     def add(self, message: ProcessingRequest, limit: int) -> bool:
         """More of the request; whether it is whole. Of a body above ``limit`` bytes only the size is kept."""
@@ -212,4 +214,4 @@ class _Request:
     def complete(self, at: float) -> RequestComplete:
         """The whole request."""
         body, self._body = bytes(self._body), bytearray()
-        return RequestComplete(self.headers, body, self._size, self._head_at, self._unix_time, at)
+        return RequestComplete(self.headers, body, self._size, self._head_at, self._unix_time, at, self._connection)

@@ -7,7 +7,7 @@ caller has left. Another takes its place.
 
 from __future__ import annotations
 
-from sidecar.killable.errors import CrashedError, OverrunError, QueueFullError
+from sidecar.killable.errors import CrashedError, OverrunError
 from sidecar.killable.pool import Pool
 
-__all__ = ["CrashedError", "OverrunError", "Pool", "QueueFullError"]
+__all__ = ["CrashedError", "OverrunError", "Pool"]

@@ -9,7 +9,3 @@ class OverrunError(Exception):
 
 class CrashedError(Exception):
     """The process ended by itself in the middle of the call."""
-
-
-class QueueFullError(Exception):
-    """As many calls wait as may; this one was not begun."""

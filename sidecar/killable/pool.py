@@ -8,8 +8,8 @@ from collections.abc import Callable, Hashable
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from sidecar.fairness import Turns
 from sidecar.killable.errors import CrashedError
-from sidecar.killable.fair_queue import FairQueue
 from sidecar.killable.process import KillableProcess
 
 Result = TypeVar("Result")
@@ -35,8 +35,7 @@ class Pool:
         self._memory = memory
         self._prepare = prepare
         self._processes: set[KillableProcess] = set()
-        self._free: list[KillableProcess] = []
-        self._queue: FairQueue[asyncio.Future[KillableProcess]] = FairQueue(waiting)
+        self._turns: Turns[KillableProcess] = Turns(waiting=waiting)
         self._replacing: set[asyncio.Task[None]] = set()
         self._ended = False
 
@@ -72,7 +71,7 @@ class Pool:
         Raises:
             OverrunError: it took more time, or more memory, than it may.
             CrashedError: the process ended by itself, or the pool has ended.
-            QueueFullError: too many calls wait already.
+            QueueFullError: too many calls wait; see :class:`Turns`.
         """
         process = await self._take(owner)
         try:
@@ -82,21 +81,10 @@ class Pool:
         return result
 
     async def _take(self, owner: Hashable) -> KillableProcess:
-        while self._free:
-            process = self._free.pop()
-            if process.is_ready:
-                return process
+        # One that is free may have ended by itself.
+        while not (process := await self._turns.take(owner)).is_ready:
             self._give_back(process)
-        turn: asyncio.Future[KillableProcess] = asyncio.get_running_loop().create_future()
-        self._queue.add(owner, turn)
-        try:
-            return await turn
-        except asyncio.CancelledError:
-            if turn.cancelled():
-                self._queue.discard(owner, turn)
-            else:
-                self._give_back(turn.result())
-            raise
+        return process
 
     def _give_back(self, process: KillableProcess) -> None:
         if self._ended:
@@ -106,13 +94,7 @@ class Pool:
             self._replacing.add(replacing)
             replacing.add_done_callback(self._replacing.discard)
             return
-        while len(self._queue):
-            turn = self._queue.pop()
-            # One that was cancelled has yet to run, and to leave the queue.
-            if not turn.done():
-                turn.set_result(process)
-                return
-        self._free.append(process)
+        self._turns.give_back(process)
 
     async def _replace(self, process: KillableProcess) -> None:
         await process.end()
@@ -131,10 +113,7 @@ class Pool:
 
     async def _end(self) -> None:
         self._ended = True
-        while len(self._queue):
-            turn = self._queue.pop()
-            if not turn.done():
-                turn.set_exception(CrashedError("the pool has ended"))
+        self._turns.refuse_all(CrashedError("the pool has ended"))
         replacing = list(self._replacing)
         for task in replacing:
             task.cancel()

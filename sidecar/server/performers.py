@@ -20,10 +20,10 @@ def make_performers(preparation: Preparation, images: ImageLoader, writers: Exec
     """
 
     async def prepare(ask: Prepare) -> Plan:
-        return await preparation.run(ask.facts.request.body_bytes, ask.plan)
+        return await preparation.run(ask.plan, ask.facts.request.body_bytes, ask.facts.request.client)
 
     async def fetch_images(ask: FetchImages) -> bytes:
-        async with images.load(ask.refs, UnlimitedBytes()) as loaded:
+        async with images.load(ask.refs, UnlimitedBytes(), ask.client) as loaded:
             return await asyncio.get_running_loop().run_in_executor(writers, ask.body, loaded)
 
     return {Prepare: prepare, FetchImages: fetch_images}

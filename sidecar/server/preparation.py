@@ -1,20 +1,21 @@
 """Where the heavy step before a call runs: parsing, rendering and tokenizing, off the event loop.
 
 Requests run in lanes by the size of their bodies, so that none waits behind those that are much larger. A lane has a
-few threads and places for those that wait; one more is refused at once, which is kinder than to let it wait in vain.
+few threads, which clients take in turns, and places for those that wait; one more is refused at once, which is kinder
+than to let it wait in vain. While a lane is full, whoever has most requests waiting gives places up to the others.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from math import inf
-from threading import BoundedSemaphore
 from typing import TypeVar
 
+from sidecar.fairness import QueueFullError, Turns
 from sidecar.responses.errors import ApiError
 
 Result = TypeVar("Result")
@@ -39,34 +40,35 @@ LANES = (
 
 
 class Lane:
-    """Threads that take one job after the other, and the places for what they have not finished."""
+    """Threads that take one job after the other, and the places for those that wait."""
 
     def __init__(self, size: LaneSize, executor: ThreadPoolExecutor) -> None:
+        """``executor`` has the threads of ``size``."""
         self.most_bytes = size.most_bytes
         self._executor = executor
-        self._places = BoundedSemaphore(size.places)
+        self._threads = Turns(range(size.threads), waiting=size.places - size.threads)
 
-    def submit(self, job: Callable[[], Result]) -> Future[Result]:
-        """Run ``job`` when its turn comes; cancelled before that, it gives its place back at once.
+    async def run(self, job: Callable[[], Result], client: Hashable) -> Result:
+        """What ``job`` returns or raises, run when it is the turn of ``client``.
+
+        Cancelled before that, it gives its place back at once; later, when its thread is done with it.
 
         Raises:
             ApiError: ``capacity_unavailable``, there is no place.
         """
-        if not self._places.acquire(blocking=False):
-            raise ApiError("capacity_unavailable", "Too many requests of this size are waiting to be prepared.")
-        # A cancelled job would stand in the queue until its turn, and its request's body with it.
-        waiting = [job]
-
-        def run() -> Result:
-            return waiting.pop()()
+        try:
+            thread = await self._threads.take(client)
+        except QueueFullError:
+            message = "Too many requests of this size are waiting to be prepared."
+            raise ApiError("capacity_unavailable", message) from None
+        loop = asyncio.get_running_loop()
 
         def give_back(_: Future[Result]) -> None:
-            waiting.clear()
-            self._places.release()
+            loop.call_soon_threadsafe(self._threads.give_back, thread)
 
-        future = self._executor.submit(run)
-        future.add_done_callback(give_back)
-        return future
+        running = self._executor.submit(job)
+        running.add_done_callback(give_back)
+        return await asyncio.wrap_future(running)
 
 
 class Preparation:
@@ -76,14 +78,14 @@ class Preparation:
         """``lanes`` come in the order of their sizes; the last takes any body."""
         self._lanes = lanes
 
-    async def run(self, body_bytes: int, job: Callable[[], Result]) -> Result:
-        """What ``job`` returns or raises, for a request whose body has so many bytes.
+    async def run(self, job: Callable[[], Result], body_bytes: int, client: Hashable) -> Result:
+        """What ``job`` returns or raises, for a request of ``client`` whose body has so many bytes.
 
         Raises:
             ApiError: ``capacity_unavailable``, there is no place for it.
         """
         lane = next(lane for lane in self._lanes if body_bytes <= lane.most_bytes)
-        return await asyncio.wrap_future(lane.submit(job))
+        return await lane.run(job, client)
 
 
 @contextmanager

@@ -15,8 +15,9 @@ from sidecar.config.models import ImageLimits
 from sidecar.egress.budget import UnlimitedBytes
 from sidecar.egress.fetch import Network
 from sidecar.egress.loader import ImageLoader
+from sidecar.fairness import QueueFullError
 from sidecar.images.image import Image, ImageRef
-from sidecar.killable import CrashedError, OverrunError, QueueFullError
+from sidecar.killable import CrashedError, OverrunError
 from sidecar.responses.errors import ApiError
 from tests.core.in_place import InPlace
 from tests.egress.web import LOOPBACK, Resolver, Web, answer, web

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.killable import CrashedError, OverrunError, Pool, QueueFullError
+from sidecar.fairness import QueueFullError
+from sidecar.killable import CrashedError, OverrunError, Pool
 from tests.core.killable import functions
 
 LONG = 60.0

@@ -20,9 +20,10 @@ LAYERS = (
     {"images", "store"},
     {"responses", "config"},
     {"killable"},
+    {"fairness"},
 )
 DEPTH = {room: depth for depth, layer in enumerate(LAYERS) for room in layer}
-ALONE = {"generation", "config", "killable"}
+ALONE = {"generation", "config", "fairness"}
 """Rooms that import nothing of ours."""
 STORE_USERS = {"admission", "identity", "stored", "server", "cli"}
 
@@ -90,6 +91,8 @@ def test_the_checker_of_endpoints_stands_alone(path: Path) -> None:
         ("images", "egress", False),
         ("egress", "killable", True),
         ("killable", "config", False),
+        ("killable", "fairness", True),
+        ("fairness", "config", False),
         ("admission", "store", True),
         ("exchange", "store", False),
         ("extproc", "exchange", True),

@@ -31,17 +31,17 @@ def lanes(gate: Event) -> Iterator[Preparation]:
         gate.set()
 
 
-def begin(lanes: Preparation, body_bytes: int, gate: Event) -> "asyncio.Task[str]":
+def begin(lanes: Preparation, body_bytes: int, gate: Event, client: str = "a client") -> "asyncio.Task[str]":
     def job() -> str:
         assert gate.wait(60)
         return "done"
 
-    return asyncio.create_task(lanes.run(body_bytes, job))
+    return asyncio.create_task(lanes.run(job, body_bytes, client))
 
 
 async def test_a_small_request_does_not_wait_for_large_ones(lanes: Preparation, gate: Event) -> None:
     large = [begin(lanes, LARGE, gate) for _ in range(2)]
-    assert await lanes.run(SMALL, lambda: "small") == "small"
+    assert await lanes.run(lambda: "small", SMALL, "a client") == "small"
     assert not any(task.done() for task in large)
     gate.set()
     assert await asyncio.gather(*large) == ["done", "done"]
@@ -51,12 +51,12 @@ async def test_one_more_than_there_are_places_is_refused_at_once(lanes: Preparat
     waiting = [begin(lanes, LARGE, gate) for _ in range(2)]
     await asyncio.sleep(0)
     with pytest.raises(ApiError) as refusal:
-        await lanes.run(LARGE, lambda: "third")
+        await lanes.run(lambda: "third", LARGE, "a client")
     assert (refusal.value.code, refusal.value.status) == ("capacity_unavailable", 503)
-    assert await lanes.run(SMALL, lambda: "small") == "small"
+    assert await lanes.run(lambda: "small", SMALL, "a client") == "small"
     gate.set()
     await asyncio.gather(*waiting)
-    assert await lanes.run(LARGE, lambda: "later") == "later"
+    assert await lanes.run(lambda: "later", LARGE, "a client") == "later"
 
 
 async def test_a_request_whose_client_leaves_gives_its_place_to_another(lanes: Preparation, gate: Event) -> None:
@@ -79,13 +79,13 @@ async def test_a_running_request_keeps_its_place_when_its_client_leaves(lanes: P
         begun.set()
         gate.wait(60)
 
-    running = asyncio.create_task(lanes.run(LARGE, job))
+    running = asyncio.create_task(lanes.run(job, LARGE, "a client"))
     await asyncio.to_thread(begun.wait, 60)
     running.cancel()
     waiting = begin(lanes, LARGE, gate)
     await asyncio.sleep(0)
     with pytest.raises(ApiError):
-        await lanes.run(LARGE, lambda: "third")
+        await lanes.run(lambda: "third", LARGE, "a client")
     gate.set()
     assert await waiting == "done"
 
@@ -96,7 +96,40 @@ async def test_a_fault_of_the_job_is_the_caller_s(lanes: Preparation) -> None:
 
     for _ in range(5):
         with pytest.raises(ApiError, match="bad"):
-            await lanes.run(SMALL, job)
+            await lanes.run(job, SMALL, "a client")
+
+
+async def test_a_client_is_next_however_many_requests_of_another_wait(gate: Event) -> None:
+    order: list[str] = []
+
+    def job(name: str) -> None:
+        assert gate.wait(60)
+        order.append(name)
+
+    def run(client: str, name: str) -> "asyncio.Task[None]":
+        return asyncio.create_task(lanes.run(lambda: job(name), SMALL, client))
+
+    with preparation_threads([LaneSize(inf, threads=1, places=20)]) as lanes:
+        waiting = [run("greedy", f"greedy {index}") for index in range(8)]
+        await asyncio.sleep(0)
+        waiting += [run("other", "other")]
+        await asyncio.sleep(0)
+        gate.set()
+        await asyncio.gather(*waiting)
+    assert order[:3] == ["greedy 0", "other", "greedy 1"]
+    assert order[2:] == [f"greedy {index}" for index in range(1, 8)]
+
+
+async def test_in_a_full_lane_the_client_with_most_requests_gives_up_its_newest(gate: Event) -> None:
+    with preparation_threads([LaneSize(inf, threads=1, places=5)]) as lanes:
+        greedy = [begin(lanes, SMALL, gate, "greedy") for _ in range(5)]
+        await asyncio.sleep(0)
+        others = [begin(lanes, SMALL, gate, "other") for _ in range(2)]
+        refused = [*greedy[-2:], begin(lanes, SMALL, gate, "other"), begin(lanes, SMALL, gate, "greedy")]
+        refusals = await asyncio.gather(*refused, return_exceptions=True)
+        assert [getattr(refusal, "code", refusal) for refusal in refusals] == ["capacity_unavailable"] * 4
+        gate.set()
+        assert await asyncio.gather(*greedy[:3], *others) == ["done"] * 5
 
 
 def test_the_lanes_of_a_worker_take_every_size_in_order() -> None:

@@ -124,7 +124,8 @@ class ImageLimits(_Section):
     decoders: Annotated[int, Field(ge=1, le=64)] = Field(default=2, description="decoding processes of each worker")
     worker_max_bytes: _Count = Field(
         default=256 * 1024 * 1024,
-        description="bytes of images that each worker holds at a time; beyond it, requests with images get 503",
+        description="bytes of images that each worker holds at a time; beyond it, requests with images get 503."
+        " Several requests of one client hold no more together than they leave to others",
     )
 
 

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
+import grpc
 import pytest
 import yaml
+from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, ProcessingResponse
+from envoy.service.ext_proc.v3.external_processor_pb2_grpc import (
+    ExternalProcessorServicer,
+    add_ExternalProcessorServicer_to_server,
+)
+from grpc_health.v1 import health, health_pb2_grpc
 
+from sidecar.extproc import messages
 from sidecar.responses.errors import CODES
+from sidecar.responses.reply import Reply as SidecarReply
 from stack.envoy import Envoy, EnvoySettings, Wire, render, validate
 from stack.local import LocalStack
 from stack.net import free_port
@@ -234,3 +245,38 @@ def test_the_stack_answers_again_when_the_sidecar_is_back(own_stack: LocalStack)
     own_stack.sidecar.process.kill()
     own_stack.start_sidecar()
     own_stack.wait_until_answering()
+
+
+class Recorder(ExternalProcessorServicer):  # type: ignore[misc]
+    """A sidecar that keeps the head of every request, and refuses it."""
+
+    def __init__(self) -> None:
+        self.heads = SimpleQueue[ProcessingRequest]()
+
+    def Process(self, requests: Iterator[ProcessingRequest], _context: object) -> Iterator[ProcessingResponse]:
+        self.heads.put(next(requests))
+        yield messages.immediate(SidecarReply(418, {}, b"", "recorded"))
+
+
+def test_the_sidecar_is_told_the_client_s_name_and_its_connection(tmp_path: Path) -> None:
+    recorder, chosen = Recorder(), settings(tmp_path, "tunnel")
+    server = grpc.server(ThreadPoolExecutor(4))
+    add_ExternalProcessorServicer_to_server(recorder, server)
+    health_pb2_grpc.add_HealthServicer_to_server(health.HealthServicer(), server)
+    server.add_insecure_port(f"unix:{chosen.worker_sockets[0]}")
+    server.start()
+    envoy = Envoy(chosen, tmp_path)
+    try:
+        envoy.wait_ready()
+        sent = request("POST", PATH, key=KEY, headers=["x-responses-client: another"], body=b"{}")
+        heads = []
+        for _ in range(2):
+            assert ask(envoy, sent).status == 418
+            heads.append(recorder.heads.get(timeout=10))
+    finally:
+        envoy.process.stop()
+        server.stop(0)
+    assert {messages.headers_of(head.request_headers.headers)["x-responses-client"] for head in heads} == {"test"}
+    first, second = map(messages.connection_of, heads)
+    assert 0 not in (first, second)
+    assert first != second

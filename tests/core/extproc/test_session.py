@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
@@ -409,7 +409,10 @@ class Waiting(ImageLoader):
         self.asked, self.given_up, self.released = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     @asynccontextmanager
-    async def load(self, refs: Sequence[ImageRef], budget: ByteBudget) -> AsyncIterator[list[Image]]:
+    async def load(
+        self, refs: Sequence[ImageRef], budget: ByteBudget, owner: Hashable = None
+    ) -> AsyncIterator[list[Image]]:
+        self.owner = owner
         self.asked.set()
         try:
             await self.released.wait()
@@ -427,6 +430,29 @@ async def test_a_client_that_leaves_ends_the_fetch_of_its_images(start: Start) -
     run.session.lost()
     await asyncio.wait_for(images.given_up.wait(), 5)
     assert run.exchange.report.outcome == "client_gone"
+
+
+@pytest.mark.parametrize(
+    ("headers", "attributes", "owner"),
+    [
+        ({"x-responses-client": "acme"}, {"connection.id": 7}, "acme"),
+        ({}, {"connection.id": 7}, 7),
+        ({"x-responses-client": ""}, {"connection.id": 7}, 7),
+        ({}, {"source.address": "192.0.2.1:80"}, 0),
+        ({}, {}, 0),
+    ],
+)
+async def test_images_are_loaded_on_behalf_of_the_client_or_else_of_its_connection(
+    start: Start, headers: dict[str, str], attributes: dict[str, str | int], owner: Hashable
+) -> None:
+    images = Waiting()
+    run = start(exchange=kit.exchange(kit.image_model()), images=images)
+    head = request_head(False, **headers)
+    if attributes:
+        head.attributes["envoy.filters.http.ext_proc"].update(attributes)
+    run.push(head, request_body(kit.image_request("https://example.com/cat.png").body))
+    await images.asked.wait()
+    assert (images.owner, type(images.owner)) == (owner, type(owner))
 
 
 async def test_an_abort_does_not_wait_for_images(start: Start) -> None:

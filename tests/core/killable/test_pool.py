@@ -174,7 +174,7 @@ async def test_owners_take_turns() -> None:
         async with asyncio.TaskGroup() as group:
             for owner in ["a", "a", "a", "a", "b"]:
                 group.create_task(call(owner))
-    assert order == ["a", "a", "b", "a", "a"]
+    assert order == ["a", "b", "a", "a", "a"]
 
 
 async def test_calls_run_side_by_side(tmp_path: Path) -> None:

@@ -106,13 +106,14 @@ async def test_a_client_is_next_however_many_requests_of_another_wait(gate: Even
         assert gate.wait(60)
         order.append(name)
 
-    def run(client: str, name: str) -> "asyncio.Task[None]":
-        return asyncio.create_task(lanes.run(lambda: job(name), SMALL, client))
+    with preparation_threads([LaneSize(inf, threads=1, places=20)]) as one_lane:
 
-    with preparation_threads([LaneSize(inf, threads=1, places=20)]) as lanes:
+        def run(client: str, name: str) -> "asyncio.Task[None]":
+            return asyncio.create_task(one_lane.run(lambda: job(name), SMALL, client))
+
         waiting = [run("greedy", f"greedy {index}") for index in range(8)]
         await asyncio.sleep(0)
-        waiting += [run("other", "other")]
+        waiting.append(run("other", "other"))
         await asyncio.sleep(0)
         gate.set()
         await asyncio.gather(*waiting)

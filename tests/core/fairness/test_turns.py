@@ -51,21 +51,30 @@ async def test_one_who_leaves_just_when_a_place_becomes_free_passes_it_on() -> N
     assert await staying == 1
 
 
-async def test_one_who_is_displaced_is_refused_and_may_leave_at_the_same_time() -> None:
-    turns = Turns([1], waiting=3)
+async def test_one_who_has_most_waiting_is_refused_for_one_who_has_none() -> None:
+    turns = Turns([1], waiting=2)
     await turns.take("a")
-    first, second, third = [await started(turns, "a") for _ in range(3)]
+    first, newest = await started(turns, "a"), await started(turns, "a")
     other = await started(turns, "b")
     with pytest.raises(QueueFullError):
-        await third
-    second_other = asyncio.create_task(turns.take("c"))
-    await asyncio.sleep(0)
-    assert not second_other.done() or second_other.exception() is not None
-    for task in (first, second, other, second_other):
-        task.cancel()
-    await asyncio.gather(first, second, other, second_other, return_exceptions=True)
+        await newest
     turns.give_back(1)
-    assert await turns.take("d") == 1
+    assert await other == 1
+    turns.give_back(1)
+    assert await first == 1
+
+
+async def test_one_who_leaves_just_when_it_is_refused_has_left() -> None:
+    turns = Turns([1], waiting=2)
+    await turns.take("a")
+    first, newest = await started(turns, "a"), await started(turns, "a")
+    other = await started(turns, "b")
+    newest.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await newest
+    for task in (other, first):
+        turns.give_back(1)
+        assert await task == 1
 
 
 async def test_all_who_wait_can_be_refused() -> None:

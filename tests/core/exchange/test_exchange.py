@@ -275,6 +275,21 @@ def test_failed_event_comes_just_before_the_error_and_holds_what_was_streamed() 
     assert (item["status"], item["content"][0]["text"]) == ("incomplete", "some")
 
 
+def test_numbers_of_events_that_were_thrown_away_are_given_again() -> None:
+    def broken(node: str, timing: object) -> dict[str, object]:
+        raise RuntimeError
+
+    played = exchange(surface=replace(SURFACES["node"], extension=broken))
+    handle(played, request(stream=True))
+    commands = played.upstream(text("some") + final(), 101.0)
+    with pytest.raises(RuntimeError):
+        played.handle(whole_end())
+    commands += played.handle(Abort(ApiError("internal", "internal error")))
+    events = parse(sent(commands))
+    assert [event.data["sequence_number"] for event in events] == list(range(len(events)))
+    assert events[-1].type == "error"
+
+
 def test_a_stop_string_ends_the_answer_at_once() -> None:
     stopping = exchange(model(stop=("<|im_end|>",)))
     handle(stopping, request(stream=True))

@@ -76,6 +76,8 @@ class Exchange:
             phase, commands = self._phase.take(event)
         except ApiError as error:
             phase, commands = self._phase.fail(error)
+            # Its frames hold the event that holds it: the request would stay until a garbage collection, which is rare.
+            error.__traceback__ = None
         assert type(phase) in follows, f"{type(phase).__name__} after {type(event).__name__} is not in the table"
         self._phase = phase
         return commands

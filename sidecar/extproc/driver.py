@@ -128,7 +128,8 @@ class Driver:
             result: object = await self._performers[type(ask)](ask)
             event = Answered(ask, result, self._clock.monotonic())
         except ApiError as error:
-            event = Answered(ask, error, self._clock.monotonic())
+            # Without its frames, one of which is this one, that holds the event.
+            event = Answered(ask, error.with_traceback(None), self._clock.monotonic())
         except Exception:
             event = Abort(self.fault(f"{type(ask).__name__} failed"))
         self._deliver(self.handle(event))

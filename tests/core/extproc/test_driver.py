@@ -1,8 +1,11 @@
 """The driver: every ask can be given up, aborted, overdue and failed, and what comes last is carried through."""
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any
+from weakref import ref
 
 import pytest
 
@@ -179,6 +182,26 @@ async def test_an_ask_that_fails_is_an_internal_error(kind: type[Ask[Any]]) -> N
     reply = kit.reply(run.outputs)
     assert reply.status == 500
     assert b"secret" not in reply.body
+
+
+class Headers(dict[str, str]):
+    """Headers that can be watched."""
+
+
+async def test_a_refused_request_is_let_go_without_a_garbage_collection() -> None:
+    run = Run()
+    request = replace(kit.image_request("https://example.com/cat.png"), body=b"{")
+    headers = Headers(request.headers)
+    watched = ref(headers)
+    gc.disable()
+    try:
+        run.handle(replace(request, headers=headers))
+        await run.until(Ended)
+        del headers
+        await asyncio.sleep(0)
+        assert watched() is None
+    finally:
+        gc.enable()
 
 
 async def test_what_comes_last_is_done_when_the_answer_is_whole() -> None:

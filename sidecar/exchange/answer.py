@@ -45,7 +45,7 @@ class Answer:
         self._has_its_call = False
         # The kind of the open item, by the segment that grows it.
         self._open: Kind | None = None
-        self._space = ""
+        self._space: list[str] = []
         self._events: list[bytes] = []
 
     @property
@@ -142,10 +142,10 @@ class Answer:
 
     def _begin_text(self, text: str) -> bytes:
         # White space before the first visible character opens no item; it comes with that character.
-        self._space += text
-        if self._space.isspace():
+        self._space.append(text)
+        if text.isspace():
             return b""
-        text, self._space = self._space, ""
+        text, self._space = "".join(self._space), []
         return self._switch_to(TEXT) + self._writer.delta(text)
 
     def _needs_message(self, finish_reason: FinishReason) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import asdict
 from bench.chain import chain_table, measure_chain
 from bench.fake_triton import PACED, UNPACED
 from bench.figures import Figures, NothingMeasuredError
+from bench.hostile import hostile
 from bench.load import Load
 from bench.machine import PAUSE, wake_up_cost
 from bench.report import Row, summarise, table
@@ -80,10 +81,14 @@ def main() -> None:
     parser.add_argument("--wire", choices=["tunnel", "direct"], default="tunnel", help="how Envoy reaches Triton")
     parser.add_argument("--rate", type=float, default=10, help="tokens per second and stream of the paced loads")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    parser.add_argument("--hostile", action="store_true", help="measure honest clients beside attacks instead")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the processes of the rig end too
     try:
         install_tokenizer(progress)
+        if options.hostile:
+            print(hostile(LOCAL / "bench", progress))
+            return
         with Rig(LOCAL / "bench", options.wire, options.rate, TTFT, progress) as rig:
             rows, idle = measure(rig), rig.idle
     except (StackError, NothingMeasuredError) as error:

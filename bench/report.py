@@ -83,8 +83,13 @@ def table(rows: Sequence[Row]) -> str:
     for row in rows:
         values = [(getattr(row, name), form) for _, name, form in _COLUMNS]
         lines.append(["-" if value is None else format(value, form) for value, form in values])
-    widths = [max(len(line[column]) for line in lines) for column in range(len(_COLUMNS))]
-    lines.insert(1, ["-" * width for width in widths])
+    return markdown(lines)
+
+
+def markdown(lines: list[list[str]]) -> str:
+    """A Markdown table whose first line is its head."""
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    ruled = [lines[0], ["-" * width for width in widths], *lines[1:]]
     return "\n".join(
-        "| " + " | ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines
+        "| " + " | ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in ruled
     )

@@ -1,0 +1,149 @@
+"""Every attack, on the real parts with honest clients beside it; a stop in its middle; thousands of odd requests."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from sidecar.server.supervisor import STOP_MARGIN_SECONDS
+from stack.local import LocalStack
+from tests.e2e.client import Client, eventually, script
+from tests.hostile.attacks import ATTACKS, CUT, KINDS
+from tests.hostile.honest import Waits, answers, honest_clients, p99, peak, resident, under_attack
+from tests.hostile.odd import NO_ANSWER, send_odd_requests
+from tests.hostile.stacks import DRAIN, besieged
+
+pytestmark = pytest.mark.timeout(300)
+"""A stack takes a while to start, and thousands of requests take a minute."""
+
+SECONDS = 1.5
+QUIET_SECONDS = 3.0
+MIB = 2**20
+MEMORY = 1000 * MIB
+"""What a worker may take, its decoding processes aside."""
+PROSE = script("ok") | {"instructions": "The quick brown fox jumps over the lazy dog. " * 6500}
+"""An honest request of 300 KB."""
+ODD_REQUESTS = 7500
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
+    with besieged(tmp_path_factory.mktemp("besieged")) as stack:
+        yield stack
+
+
+@pytest.fixture(scope="module")
+def quiet(stack: LocalStack) -> Waits:
+    """What honest clients meet when nobody attacks."""
+
+    async def measure() -> Waits:
+        async with honest_clients(stack) as waits:
+            await asyncio.sleep(QUIET_SECONDS)
+        return waits
+
+    return asyncio.run(measure())
+
+
+@asynccontextmanager
+async def listener(seen: list[str]) -> AsyncIterator[str]:
+    """A server on the loopback address that notes whoever connects; its URL."""
+
+    def connected(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.append(str(writer.get_extra_info("peername")))
+        writer.close()
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/schema.json"
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+async def test_honest_clients_are_served_beside_an_attack(stack: LocalStack, quiet: Waits, name: str) -> None:
+    workers = stack.sidecar.worker_pids()
+    connections: list[str] = []
+    async with (
+        listener(connections) as remote,
+        under_attack(stack, [name], SECONDS, remote) as attackers,
+        honest_clients(stack, PROSE) as waits,
+    ):
+        answered = await answers(attackers)
+    assert not waits.failures
+    assert p99(waits.gaps) <= max(5 * p99(quiet.gaps), 1.0)
+    assert p99(waits.short) <= max(5 * p99(quiet.short), 3.0)
+    assert not connections
+    assert stack.sidecar.worker_pids() == workers
+    assert peak(workers) < MEMORY
+    assert answered[name]
+    assert answered[name].keys() <= ATTACKS[name].answers
+
+
+async def test_honest_clients_are_served_beside_all_attacks_at_once(stack: LocalStack) -> None:
+    workers = stack.sidecar.worker_pids()
+    async with under_attack(stack, list(ATTACKS), SECONDS) as attackers, honest_clients(stack) as waits:
+        answered = await answers(attackers)
+    assert not waits.failures
+    assert stack.sidecar.worker_pids() == workers
+    assert peak(workers) < MEMORY
+    for name, counts in answered.items():
+        assert counts.keys() <= ATTACKS[name].answers | {CUT}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_sidecar_that_is_stopped_under_attack_is_down_in_time(stack: LocalStack, kind: str) -> None:
+    async with under_attack(stack, list(KINDS[kind]), 60):
+        await eventually(lambda: stack.envoy.stats("http.ingress")["http.ingress.downstream_rq_active"] >= 3)
+        stopped = time.monotonic()
+        os.kill(stack.sidecar.process.pid, signal.SIGTERM)
+        await eventually(lambda: not stack.sidecar.process.running(), 60)
+        took = time.monotonic() - stopped
+    stack.start_sidecar()
+    await served(stack)
+    assert took < DRAIN + STOP_MARGIN_SECONDS
+
+
+async def test_thousands_of_odd_requests_are_answered_and_leave_nothing_behind(stack: LocalStack) -> None:
+    await send_odd_requests(stack, 500, seed=1)
+    await at_rest(stack)
+    before, memory_before = open_files(stack), resident(workers := stack.sidecar.worker_pids())
+
+    statuses = await send_odd_requests(stack, ODD_REQUESTS, seed=2)
+
+    assert statuses.total() == ODD_REQUESTS
+    assert {status for status in statuses if status >= 500} <= {503}
+    assert {200, 400, 401, 404, 405, 415, 431} <= statuses.keys()
+    assert statuses[NO_ANSWER] < ODD_REQUESTS / 8
+    await served(stack)
+    await at_rest(stack)
+    assert stack.sidecar.worker_pids() == workers
+    assert open_files(stack) <= before + 8
+    assert resident(workers) - memory_before < 64 * MIB
+    assert "Traceback" not in stack.sidecar.process.log.read_text()
+
+
+async def served(stack: LocalStack) -> None:
+    """Wait until every worker serves an honest request again."""
+    async with Client(stack) as client:
+
+        async def all_served() -> Counter[int]:
+            many = await asyncio.gather(*(client.ask(script("ok")) for _ in range(8)))
+            return Counter(answer.status_code for answer in many)
+
+        async with asyncio.timeout(30):
+            while await all_served() != {200: 8}:
+                await asyncio.sleep(0.1)
+
+
+async def at_rest(stack: LocalStack) -> None:
+    await eventually(lambda: not stack.envoy.stats("http.ingress")["http.ingress.downstream_rq_active"], 30)
+
+
+def open_files(stack: LocalStack) -> int:
+    return sum(len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in stack.sidecar.worker_pids())

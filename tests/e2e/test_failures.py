@@ -214,6 +214,9 @@ async def test_a_triton_that_comes_back_with_another_contract_is_asked_in_that(
 
 
 async def test_a_killed_worker_takes_only_its_own_requests_with_it(broken_stack: LocalStack, client: Client) -> None:
+    # Envoy spreads requests over the workers it knows to be healthy; a test before this one may have started them anew.
+    healthy = "cluster.sidecar.membership_healthy"
+    await eventually(lambda: broken_stack.envoy.stats(healthy)[healthy] == 2)
     first, second = broken_stack.sidecar.worker_pids()
     steps = [script("some", {"sleep": 1.0}, "end") for _ in range(8)]
     log = ScriptedLog(broken_stack.scripted_events)

@@ -38,6 +38,7 @@ TOO_LONG = "400 context_length_exceeded"
 DONE = "200 response.completed"
 CUT_SHORT = "200 response.incomplete"
 FULL = "503 capacity_unavailable"
+BROKEN_OFF = "200 error"
 CUT = "cut off"
 """The attacker hung up, because time was up."""
 

@@ -93,6 +93,12 @@ async def all_well(client: Client) -> None:
             await asyncio.sleep(0.1)
 
 
+async def all_healthy(stack: LocalStack) -> None:
+    """Wait until Envoy spreads requests over both workers, which the test before may have killed."""
+    healthy = "cluster.sidecar.membership_healthy"
+    await eventually(lambda: stack.envoy.stats(healthy)[healthy] == 2, 30)
+
+
 @pytest.mark.parametrize("steps", [[HANG], ["some", " more", HANG]], ids=["before the first token", "in the middle"])
 @pytest.mark.parametrize("stream", [False, True])
 async def test_triton_sees_within_100_ms_that_a_client_has_left(
@@ -214,9 +220,7 @@ async def test_a_triton_that_comes_back_with_another_contract_is_asked_in_that(
 
 
 async def test_a_killed_worker_takes_only_its_own_requests_with_it(broken_stack: LocalStack, client: Client) -> None:
-    # Envoy spreads requests over the workers it knows to be healthy; a test before this one may have started them anew.
-    healthy = "cluster.sidecar.membership_healthy"
-    await eventually(lambda: broken_stack.envoy.stats(healthy)[healthy] == 2)
+    await all_healthy(broken_stack)
     first, second = broken_stack.sidecar.worker_pids()
     steps = [script("some", {"sleep": 1.0}, "end") for _ in range(8)]
     log = ScriptedLog(broken_stack.scripted_events)
@@ -256,6 +260,7 @@ async def test_all_workers_killed_while_a_head_is_held_is_envoys_json_503(
 async def test_a_draining_sidecar_finishes_short_streams_and_ends_long_ones_with_an_error(
     broken_stack: LocalStack, client: Client, log: ScriptedLog
 ) -> None:
+    await all_healthy(broken_stack)
     short = asyncio.create_task(client.events(script("some", {"sleep": 1.0}, " end")))
     long = [asyncio.create_task(client.events(script({"repeat": [500, "word ", 0.1]}))) for _ in range(20)]
     await eventually(lambda: len(log.events("start")) == 21)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,27 +22,37 @@ class Repository:
     """The models of a running Triton, over its HTTP endpoint."""
 
     def __init__(self, port: int) -> None:
-        self._http = httpx2.Client(base_url=f"http://127.0.0.1:{port}/v2", timeout=60, trust_env=False)
+        # Triton gives each connection to one of a few threads, and a load blocks its thread: whatever asks meanwhile
+        # takes a new connection each time, and another if that one waits behind the load.
+        limits = httpx2.Limits(max_keepalive_connections=0)
+        base_url = f"http://127.0.0.1:{port}/v2"
+        self._http = httpx2.Client(base_url=base_url, timeout=1, limits=limits, trust_env=False)
 
     def server_ready(self) -> bool:
-        return self._http.get("/health/ready").status_code == 200
+        return self._asked("GET", "/health/ready").status_code == 200
 
     def config(self, model: str) -> dict[str, Any]:
-        found: dict[str, Any] = self._http.get(f"/models/{model}/config").json()
+        found: dict[str, Any] = self._asked("GET", f"/models/{model}/config").json()
         return found
 
     def load(self, model: str, config: dict[str, Any]) -> None:
         """Returns when it is loaded."""
         body = {"parameters": {"config": json.dumps(config)}}
-        self._http.post(f"/repository/models/{model}/load", json=body).raise_for_status()
+        self._http.post(f"/repository/models/{model}/load", json=body, timeout=60).raise_for_status()
 
     def unload(self, model: str) -> None:
-        self._http.post(f"/repository/models/{model}/unload", json={}).raise_for_status()
+        self._http.post(f"/repository/models/{model}/unload", json={}, timeout=60).raise_for_status()
 
     def state(self, model: str) -> str | None:
-        index = self._http.post("/repository/index", json={}).json()
+        index = self._asked("POST", "/repository/index").json()
         state: str | None = next((entry.get("state") for entry in index if entry["name"] == model), None)
         return state
+
+    def _asked(self, method: str, path: str) -> httpx2.Response:
+        for _ in range(10):
+            with suppress(httpx2.ReadTimeout):
+                return self._http.request(method, path)
+        raise TimeoutError(path)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 import tokenizers
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sidecar.prompts.detokenizer import ByteLevelDetokenizer, Detokenizer, WindowDetokenizer
@@ -44,10 +44,12 @@ def test_any_split_gives_the_text_of_the_whole(build: Build, text: str, position
 
 
 @given(st.lists(st.integers(0, 500), max_size=40), cuts)
+@example([172, 97], [])
 def test_bytes_that_are_not_utf_8_come_as_the_decoder_writes_them(ids: list[int], positions: list[int]) -> None:
     pieces = feed_all(Tokenizer(byte_level()).detokenizer(), split_at(ids, positions))
     whole = byte_level().decode(ids)
-    assert "".join(pieces) in (whole, whole.removesuffix("\ufffd"))
+    # An unfinished character at the end is dropped; half a surrogate counts twice with the decoder.
+    assert "".join(pieces) in (whole, whole.removesuffix("\ufffd"), whole.removesuffix("\ufffd\ufffd"))
 
 
 @given(

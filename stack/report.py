@@ -56,13 +56,14 @@ def how_to_use(url: str, api_key: str, models: list[str]) -> str:
   Models  {", ".join(models)}
 
 curl -N {url}/responses -H 'Authorization: Bearer {api_key}' -H 'Content-Type: application/json' \\
-  -d '{{"model": "{models[0]}", "input": "What is a sidecar?", "stream": true}}'
+  -d '{{"model": "{models[0]}", "input": "What is a sidecar?", "max_output_tokens": 100, "stream": true}}'
 
 .venv/bin/python - <<'END'
 from openai import OpenAI
 
 client = OpenAI(base_url="{url}", api_key="{api_key}")
-print(client.responses.create(model="{models[0]}", input="What is a sidecar?").output_text)
+answer = client.responses.create(model="{models[0]}", input="What is a sidecar?", max_output_tokens=100)
+print(answer.output_text)
 END
 
 {models[0]} is tiny, so that it runs on any machine: it shows how the API behaves, and writes nonsense. For a real model

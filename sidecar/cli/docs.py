@@ -34,6 +34,9 @@ A stream that fails after its first token ends with one `error` event that holds
 under `error`. Just before it, `response.failed` tells the same in the response object, whose `error.code` is one of
 OpenAI's own: that of the column "Failed". Every response has an `x-request-id`.
 
+Envoy refuses what is not HTTP as it should be in the same form, with the code `invalid_request` and a status of its
+own: 408 when a request does not come within `request_timeout`, 426 for HTTP/1.0, 431 for headers above its limit.
+
 `Retry-After` is in seconds. `x-should-retry: false` tells SDKs not to try again although the status would make them.
 
 """

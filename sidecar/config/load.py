@@ -8,10 +8,22 @@ from typing import Any
 
 import yaml
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from sidecar.config.models import Config
 
-_WORDS = {"extra_forbidden": "there is no such key", "model_type": "a mapping of keys is needed"}
+_WORDS = {
+    "extra_forbidden": "there is no such key",
+    "missing": "this key is needed",
+    "model_type": "a mapping of keys is needed",
+    "int_parsing": "a whole number is needed",
+    "int_type": "a whole number is needed",
+    "float_parsing": "a number is needed",
+    "float_type": "a number is needed",
+    "bool_parsing": "true or false is needed",
+    "bool_type": "true or false is needed",
+    "string_type": "a text is needed",
+}
 # sockaddr_un holds 107 characters, and the name of a worker's socket needs some of them.
 _MAX_SOCKETS_PATH = 90
 _SEALING_KEY_BYTES = 64
@@ -47,7 +59,10 @@ def load(path: Path) -> Config:
     if len(str(config.sockets)) > _MAX_SOCKETS_PATH:
         raise ConfigError(f"{path}: sockets: a directory for Unix sockets has at most {_MAX_SOCKETS_PATH} characters")
     if config.sealing_key is not None:
-        read_sealing_key(config.sealing_key)
+        try:
+            read_sealing_key(config.sealing_key)
+        except ConfigError as error:
+            raise error.in_file(path) from None
     return config
 
 
@@ -59,10 +74,12 @@ def read_sealing_key(path: Path) -> bytes:
     """
     try:
         key = b64decode("".join(path.read_text(encoding="ascii").split()), validate=True)
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{path}: sealing_key: cannot be read as base64 ({type(error).__name__})") from None
+    except OSError as error:
+        raise ConfigError(f"sealing_key: {path} cannot be read ({error.strerror})") from None
+    except ValueError:
+        raise ConfigError(f"sealing_key: {path} is not base64") from None
     if len(key) != _SEALING_KEY_BYTES:
-        raise ConfigError(f"{path}: sealing_key: {len(key)} bytes; {_SEALING_KEY_BYTES} are needed")
+        raise ConfigError(f"sealing_key: {path} holds {len(key)} bytes; {_SEALING_KEY_BYTES} are needed")
     return key
 
 
@@ -88,7 +105,11 @@ def _describe(error: ValidationError) -> list[str]:
     # A list that lost its faulty members is reported as too short as well.
     around = {fault["loc"][:depth] for fault in faults for depth in range(len(fault["loc"]))}
     faults = [fault for fault in faults if fault["type"] != "too_short" or fault["loc"] not in around]
-    return [f"{_path(fault['loc'])}: {_WORDS.get(fault['type'], fault['msg'])}" for fault in faults]
+    return [f"{_path(fault['loc'])}: {_words(fault)}" for fault in faults]
+
+
+def _words(fault: ErrorDetails) -> str:
+    return _WORDS.get(fault["type"], fault["msg"].removeprefix("Value error, "))
 
 
 def _path(location: tuple[int | str, ...]) -> str:

@@ -77,5 +77,5 @@ def choose_style(template: str, *, reasoning: str | ReasoningFormat, calls: str)
 
 def _named(name: str, known: Mapping[str, T], what: str) -> T | None:
     if name != NONE and name not in known:
-        raise ValueError(f"unknown {what} format {name}; known are {', '.join(known)}")
+        raise ValueError(f"unknown {what} format {name}; known are {', '.join((AUTO, NONE, *known))}")
     return known.get(name)

@@ -87,11 +87,6 @@ def demanded_tools(request: ResponsesRequest) -> Sequence[FunctionTool]:
     return ()
 
 
-def call_schema(tools: Sequence[FunctionTool], place: Path = ()) -> Schema:
-    """The schema of a call of one of ``tools``, an object of ``name`` and ``arguments``, for use at ``place``."""
-    return _call_schema([(tool.name, _arguments(tool)) for tool in tools], place)
-
-
 def calls_guide(tools: Sequence[FunctionTool], *, several: bool) -> str:
     """The guide to a call of one of ``tools``, or to a list of one or more.
 
@@ -147,6 +142,7 @@ def _calls_guide(text: str) -> tuple[str, str | None]:
 
 
 def _call_schema(calls: Sequence[tuple[str, Schema]], place: Path) -> Schema:
+    """The schema of one of ``calls``, an object of ``name`` and ``arguments``, for use at ``place``."""
     if len(calls) == 1:
         return _call_of(*calls[0], place)
     return {"anyOf": [_call_of(*call, (*place, "anyOf", str(index))) for index, call in enumerate(calls)]}

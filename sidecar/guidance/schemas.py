@@ -34,4 +34,9 @@ def schema_fault(document: str) -> str | None:
 def guide_fault(document: str) -> str | None:
     """Why no grammar can be made of the schema ``document``, in words that can be shown; ``None`` if one can."""
     fault = LLMatcher.validate_grammar(LLMatcher.grammar_from_json_schema(document))
-    return "".join(filter(str.isprintable, fault.splitlines()[0]))[:_REASON_LENGTH] if fault else None
+    if not fault:
+        return None
+    # A pattern that cannot be read is quoted and pointed at between the first line and the reason, the last one.
+    first, *others = fault.splitlines()
+    reason = f"{first} {others[-1].removeprefix('error: ')}" if others and first.endswith(":") else first
+    return "".join(filter(str.isprintable, reason))[:_REASON_LENGTH]

@@ -79,8 +79,14 @@ class OrString:
         """The list's schema behind ``read``. It is asked for here, where a generic list knows its members."""
         whole = handler(source)
         string = core_schema.str_schema(min_length=self.min_length)
+
+        def read(value: Any) -> Any:
+            if not (value is None or isinstance(value, str | list)):
+                raise PydanticCustomError("string_or_list_type", "a string or a list is needed")
+            return self.read(value)
+
         return core_schema.no_info_before_validator_function(
-            self.read, whole, json_schema_input_schema=core_schema.union_schema([string, whole])
+            read, whole, json_schema_input_schema=core_schema.union_schema([string, whole])
         )
 
 

@@ -21,10 +21,11 @@ EXPECTED = {
     "float_type": "a number",
     "bool_type": "a boolean",
     "list_type": "an array",
+    "string_or_list_type": "a string or an array",
     "dict_type": "an object",
     "model_type": "an object",
 }
-"""What each of pydantic's type errors missed."""
+"""What each type error, of pydantic or of our own, missed."""
 
 BOUND = {
     "greater_than_equal": lambda context: f"at least {context['ge']:g}",

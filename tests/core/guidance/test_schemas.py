@@ -7,7 +7,8 @@ import pytest
 from llguidance import LLMatcher
 
 from sidecar.guidance.decision import plan_guidance
-from sidecar.guidance.demands import call_schema, demanded_tools, document
+from sidecar.guidance.demands import calls_guide, demanded_tools, document
+from sidecar.guidance.schemas import guide_fault
 from sidecar.guidance.self_contained import self_contained
 from sidecar.guidance.validation import fits
 from sidecar.responses.errors import ApiError
@@ -25,13 +26,24 @@ INVALID = {"type": "object", "properties": {"a": {"type": "wonder"}}}
 @pytest.mark.parametrize("parameters", [None, REFERRING, RECURSIVE])
 def test_a_demanded_call_is_guided_by_name_and_arguments(choice: Any, parameters: Any) -> None:
     asked = request(tools=[tool("f", parameters), tool("g", REFERRING)], tool_choice=choice)
-    schema = call_schema(demanded_tools(asked))
+    schema = json.loads(calls_guide(demanded_tools(asked), several=False))
     assert LLMatcher.validate_grammar(LLMatcher.grammar_from_json_schema(document(schema))) == ""
     assert fits('{"name": "f", "arguments": {}}', schema) is (parameters is not REFERRING)
     assert fits('{"name": "f", "arguments": {"steps": [{"e": "x"}]}}', schema) is (parameters is not None)
     assert not fits('{"name": "f", "arguments": {"steps": [{"e": 1}]}}', schema) or parameters is not REFERRING
     assert not fits('{"name": "h", "arguments": {}}', schema)
     assert fits('{"name": "g", "arguments": {"steps": []}}', schema) is (choice == "required")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [("(", "unclosed group"), ("(?=a)", "look-around"), ("[z-a]", "invalid character class range")],
+)
+def test_a_pattern_that_cannot_guide_is_refused_with_the_reason(pattern: str, reason: str) -> None:
+    fault = guide_fault(json.dumps({"type": "string", "pattern": pattern}))
+    assert fault is not None
+    assert fault.startswith(f"regex parse error: {reason}")
+    assert pattern not in fault
 
 
 def test_definitions_may_stand_in_any_order() -> None:

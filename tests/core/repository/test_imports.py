@@ -14,10 +14,10 @@ LAYERS = (
     {"__main__"},
     {"cli"},
     {"server"},
-    {"extproc", "identity", "telemetry"},
+    {"extproc", "telemetry"},
     {"exchange"},
-    {"surfaces", "prompts", "generation", "guidance", "backends", "admission", "stored", "egress"},
-    {"images", "store"},
+    {"surfaces", "prompts", "generation", "guidance", "backends", "egress"},
+    {"images"},
     {"responses", "config"},
     {"killable"},
     {"fairness"},
@@ -25,7 +25,6 @@ LAYERS = (
 DEPTH = {room: depth for depth, layer in enumerate(LAYERS) for room in layer}
 ALONE = {"generation", "config", "fairness"}
 """Rooms that import nothing of ours."""
-STORE_USERS = {"admission", "identity", "stored", "server", "cli"}
 
 
 def rooms() -> set[str]:
@@ -52,16 +51,14 @@ def imports(path: Path) -> set[str]:
 def allowed(importer: str, imported: str) -> bool:
     if importer == imported:
         return True
-    if importer in ALONE or (imported == "store" and importer not in STORE_USERS):
-        return False
-    return DEPTH[imported] > DEPTH[importer]
+    return importer not in ALONE and DEPTH[imported] > DEPTH[importer]
 
 
 FILES = [path.relative_to(ROOT) for path in sorted(PACKAGE.rglob("*.py"))]
 
 
 def test_every_room_has_its_place() -> None:
-    assert rooms() <= DEPTH.keys()
+    assert rooms() == DEPTH.keys()
 
 
 @pytest.mark.parametrize("path", FILES, ids=str)
@@ -93,8 +90,6 @@ def test_the_checker_of_endpoints_stands_alone(path: Path) -> None:
         ("killable", "config", False),
         ("killable", "fairness", True),
         ("fairness", "config", False),
-        ("admission", "store", True),
-        ("exchange", "store", False),
         ("extproc", "exchange", True),
         ("exchange", "extproc", False),
     ],

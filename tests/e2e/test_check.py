@@ -88,4 +88,4 @@ def test_a_wrong_configuration_is_exit_status_2(tmp_path: Path) -> None:
     path.write_text("node: n1\n")
     result = check(path)
     assert result.exit_code == 2
-    assert "models: Field required" in result.output
+    assert "models: this key is needed" in result.output

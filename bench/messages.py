@@ -19,8 +19,8 @@ from sidecar.backends.triton.protocol.service_pb2 import (
 
 STREAM_INFER = SERVICE + "ModelStreamInfer"
 _MODEL = "bench"
-HEALTH_SERVING = b"\x08\x01"
-"""``grpc.health.v1.HealthCheckResponse`` with status SERVING."""
+LIVE = b"\x08\x01"
+"""``ServerLiveResponse`` of a server that lives."""
 
 INPUTS = {
     "input_ids": ("INT32", [-1]),
@@ -124,5 +124,5 @@ def unary_responses() -> dict[str, bytes]:
     return {
         SERVICE + "ModelMetadata": framed(metadata.SerializeToString()),
         SERVICE + "ModelConfig": framed(ModelConfigResponse(config=config).SerializeToString()),
-        "/grpc.health.v1.Health/Check": framed(HEALTH_SERVING),
+        SERVICE + "ServerLive": framed(LIVE),
     }

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import json
 import os
+import re
 import struct
 from collections.abc import Callable
 
@@ -35,6 +36,7 @@ from bench.http2 import (
 )
 from bench.load import Load, run
 from bench.stamps import TICKS, Stamps, written_at
+from stack.paths import ROOT
 
 WORDS = ["".join(letters) for letters in itertools.islice(itertools.product("abcdefghijk", repeat=5), TICKS)]
 
@@ -257,6 +259,13 @@ class Wire(asyncio.Transport):
 def server(stamps: Stamps) -> ServerConnection:
     models = {"now": Model("now", 0.0, stamps)}
     return ServerConnection(models, messages.unary_responses(), Cadence(ttft=0.0))
+
+
+def test_the_fake_triton_answers_what_envoy_asks_for_its_health() -> None:
+    cluster = (ROOT / "envoy/parts/triton_cluster.yaml.j2").read_text()
+    (path,) = re.findall(r"path: (/\S+)", cluster)
+    (expected,) = re.findall(r"receive:\s+- text: \"([0-9a-f]+)\"", cluster)
+    assert messages.unary_responses()[path].hex() == expected
 
 
 async def until(condition: Callable[[], bool]) -> None:

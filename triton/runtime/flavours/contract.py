@@ -5,10 +5,26 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from .inputs import Inputs, Values
-from .tensors import Tensor
+from .tensors import FP32, INT32, INT64, Tensor
 from .vocabulary import Vocabulary
 
 Finish = Literal["stop", "length"]
+
+METRICS = (
+    Tensor("kv_cache_alloc_new_blocks", INT32),
+    Tensor("kv_cache_reused_blocks", INT32),
+    Tensor("kv_cache_alloc_total_blocks", INT32),
+    Tensor("arrival_time_ns", INT64),
+    Tensor("first_scheduled_time_ns", INT64),
+    Tensor("first_token_time_ns", INT64),
+    Tensor("last_token_time_ns", INT64),
+    Tensor("acceptance_rate", FP32),
+    Tensor("total_accepted_draft_tokens", INT32),
+    Tensor("total_draft_tokens", INT32),
+    Tensor("num_input_tokens", INT32),
+    Tensor("num_output_tokens", INT32),
+)
+"""Outputs about the request that the token-level and the ensemble contract have in common."""
 
 
 @dataclass(frozen=True)
@@ -64,3 +80,11 @@ def counts(inputs: Inputs, delta: Delta) -> dict[str, int]:
     if inputs.scalar("return_num_output_tokens", False):
         counted["num_output_tokens"] = len(delta.ids)
     return counted
+
+
+def beside_the_answer(inputs: Inputs, delta: Delta) -> dict[str, Any]:
+    """Log probabilities and counts, if a request asked for them, and metrics, all with a batch dimension."""
+    outputs: dict[str, Any] = {}
+    if inputs.scalar("return_log_probs", False):
+        outputs = {"output_log_probs": [[delta.log_probs]], "cum_log_probs": [[delta.cumulative_log_prob]]}
+    return outputs | {name: [[value]] for name, value in (counts(inputs, delta) | dict(delta.metrics)).items()}

@@ -8,9 +8,9 @@ is detokenized alone, so a character that spans responses is broken into U+FFFD;
 from collections.abc import Mapping
 from typing import Any
 
-from .contract import Delta, Writer, counts
+from .contract import METRICS, Delta, Writer, beside_the_answer
 from .inputs import Inputs, Rejected, Values, prompt, renamed, word_rows
-from .tensors import BOOL, BYTES, FP16, FP32, INT32, INT64, UINT8, UINT64, Tensor, required
+from .tensors import BOOL, BYTES, FP16, FP32, INT32, UINT8, UINT64, Tensor, required
 from .vocabulary import Vocabulary
 
 INPUTS = (
@@ -66,18 +66,7 @@ OUTPUTS = (
     Tensor("generation_logits", FP32, (-1, -1, -1)),
     Tensor("batch_index", INT32),
     Tensor("sequence_index", INT32),
-    Tensor("kv_cache_alloc_new_blocks", INT32),
-    Tensor("kv_cache_reused_blocks", INT32),
-    Tensor("kv_cache_alloc_total_blocks", INT32),
-    Tensor("arrival_time_ns", INT64),
-    Tensor("first_scheduled_time_ns", INT64),
-    Tensor("first_token_time_ns", INT64),
-    Tensor("last_token_time_ns", INT64),
-    Tensor("acceptance_rate", FP32),
-    Tensor("total_accepted_draft_tokens", INT32),
-    Tensor("total_draft_tokens", INT32),
-    Tensor("num_input_tokens", INT32),
-    Tensor("num_output_tokens", INT32),
+    *METRICS,
 )
 
 # Inputs that keep their meaning, with the names that the preprocessing hands them on under.
@@ -161,9 +150,5 @@ class EnsembleWriter:
     def outputs(self, delta: Delta) -> dict[str, Any]:
         """Tensors with a batch dimension."""
         self._ids = [*(self._ids if self._accumulate else ()), *delta.ids]
-        outputs: dict[str, Any] = {"text_output": [[self._vocabulary.decode(self._ids).encode()]]}
-        if self._inputs.scalar("return_log_probs", False):
-            outputs |= {"output_log_probs": [[delta.log_probs]], "cum_log_probs": [[delta.cumulative_log_prob]]}
-        return outputs | {
-            name: [[value]] for name, value in (counts(self._inputs, delta) | dict(delta.metrics)).items()
-        }
+        text = self._vocabulary.decode(self._ids).encode()
+        return {"text_output": [[text]], **beside_the_answer(self._inputs, delta)}

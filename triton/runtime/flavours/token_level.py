@@ -8,7 +8,7 @@ batch dimension, which every tensor has because ``max_batch_size`` is above 0.
 from collections.abc import Mapping
 from typing import Any
 
-from .contract import Delta, Writer, counts
+from .contract import METRICS, Delta, Writer, beside_the_answer
 from .inputs import Inputs, Values
 from .tensors import BOOL, BYTES, FP16, FP32, INT32, INT64, UINT8, UINT64, Tensor, required
 from .vocabulary import Vocabulary
@@ -88,18 +88,7 @@ OUTPUTS = (
     Tensor("batch_index", INT32),
     Tensor("sequence_index", INT32),
     Tensor("context_phase_params", UINT8, (-1,)),
-    Tensor("kv_cache_alloc_new_blocks", INT32),
-    Tensor("kv_cache_reused_blocks", INT32),
-    Tensor("kv_cache_alloc_total_blocks", INT32),
-    Tensor("arrival_time_ns", INT64),
-    Tensor("first_scheduled_time_ns", INT64),
-    Tensor("first_token_time_ns", INT64),
-    Tensor("last_token_time_ns", INT64),
-    Tensor("acceptance_rate", FP32),
-    Tensor("total_accepted_draft_tokens", INT32),
-    Tensor("total_draft_tokens", INT32),
-    Tensor("num_input_tokens", INT32),
-    Tensor("num_output_tokens", INT32),
+    *METRICS,
 )
 
 
@@ -130,8 +119,5 @@ class TokenLevelWriter:
 
     def outputs(self, delta: Delta) -> dict[str, Any]:
         """Tensors with a batch dimension; metrics have the names that the models give them."""
-        outputs: dict[str, Any] = {"output_ids": [[delta.ids]], "sequence_length": [[len(delta.ids)]]}
-        if self._inputs.scalar("return_log_probs", False):
-            outputs |= {"output_log_probs": [[delta.log_probs]], "cum_log_probs": [[delta.cumulative_log_prob]]}
-        outputs |= {name: [[value]] for name, value in (counts(self._inputs, delta) | dict(delta.metrics)).items()}
-        return outputs
+        ids = {"output_ids": [[delta.ids]], "sequence_length": [[len(delta.ids)]]}
+        return ids | beside_the_answer(self._inputs, delta)

@@ -435,9 +435,10 @@ async def test_a_client_that_leaves_ends_the_fetch_of_its_images(start: Start) -
 @pytest.mark.parametrize(
     ("headers", "attributes", "owner"),
     [
-        ({"x-responses-client": "acme"}, {"connection.id": 7}, "acme"),
+        ({"x-responses-organization": "acme", "x-responses-key": "key_1"}, {"connection.id": 7}, "acme"),
+        ({"x-responses-key": "key_1"}, {"connection.id": 7}, "key_1"),
         ({}, {"connection.id": 7}, 7),
-        ({"x-responses-client": ""}, {"connection.id": 7}, 7),
+        ({"x-responses-organization": ""}, {"connection.id": 7}, 7),
         ({}, {"source.address": "192.0.2.1:80"}, 0),
         ({}, {}, 0),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sidecar.backends.triton.errors import BackendError
+from sidecar.exchange.delivered import Delivered
 from sidecar.responses.usage import Usage
 
 
@@ -53,7 +54,8 @@ class Report:
             for.
         model: the model's name; ``None`` unless a response was asked for and the request accepted.
         stream: whether its answer is an event stream; ``None`` as for ``model``.
-        usage: tokens.
+        usage: tokens, as far as they have been generated.
+        delivered: how many of them the client has been given; final once the transport is over, later than ``done``.
         timing: moments.
         counted: the runtime did not tell the output tokens, they were counted with our tokenizer.
         broke_schema: the text did not fit the schema that was asked for.
@@ -71,6 +73,7 @@ class Report:
     model: str | None = None
     stream: bool | None = None
     usage: Usage = field(default_factory=Usage)
+    delivered: Delivered = field(default_factory=Delivered)
     timing: Timing = field(default_factory=Timing)
     counted: bool = False
     broke_schema: bool = False

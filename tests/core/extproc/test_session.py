@@ -43,11 +43,13 @@ class Envoy:
 
     def __init__(self) -> None:
         self.received: asyncio.Queue[ProcessingResponse] = asyncio.Queue()
+        self.marks: list[int] = []
         self.closed = asyncio.Event()
         self.congested = False
 
-    def send(self, message: ProcessingResponse) -> None:
+    def send(self, message: ProcessingResponse, mark: int) -> None:
         self.received.put_nowait(message)
+        self.marks.append(mark)
 
     def close(self) -> None:
         self.closed.set()

@@ -14,6 +14,9 @@ from sidecar.responses.wording import shown
 _MAX_COMPARED = 128
 """Characters of a mistaken path that are compared with the right ones: the comparison takes quadratic time."""
 
+SESSION_COOKIE = "__Host-b3os_session"
+"""The cookie by which a browser shows that its user has logged in, where it shows no key."""
+
 
 class Operation(Enum):
     """What an endpoint does."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from sidecar.backends.triton.errors import BackendError
 from sidecar.exchange.delivered import Delivered
+from sidecar.responses.caller import Caller
 from sidecar.responses.usage import Usage
 
 
@@ -50,6 +51,7 @@ class Report:
 
     Attributes:
         request_id: the ``x-request-id`` of the request.
+        caller: on whose behalf it is.
         outcome: ``completed``, ``incomplete``, ``client_gone``, an error's code, or ``ok`` where no response was asked
             for.
         model: the model's name; ``None`` unless a response was asked for and the request accepted.
@@ -69,6 +71,7 @@ class Report:
     """
 
     request_id: str = ""
+    caller: Caller = field(default_factory=Caller)
     outcome: str = "client_gone"
     model: str | None = None
     stream: bool | None = None

@@ -18,6 +18,7 @@ from sidecar.exchange.events import Abort, ClientGone, RequestComplete, Tick, Up
 from sidecar.exchange.exchange import Exchange
 from sidecar.extproc import messages
 from sidecar.extproc.driver import Clock, Driver, Observer, Performers
+from sidecar.extproc.metadata import add_metadata
 from sidecar.extproc.wires import Wire
 from sidecar.responses.errors import ApiError
 from sidecar.responses.reply import Reply
@@ -176,14 +177,18 @@ class Session:
                 case SendHead(headers):
                     yield self._wire.head(headers)
                 case Finish():
-                    yield from self._wire.finish(data)
+                    *earlier, last = self._wire.finish(data)
+                    add_metadata(last, self._exchange.report, answered=True)
+                    yield from (*earlier, last)
                     self._close()
                     return
                 case CallUpstream():
                     self._take = self._take_upstream
                     yield from self._wire.call(command, self._request.headers)
                 case Reply():
-                    yield messages.immediate(command)
+                    message = messages.immediate(command)
+                    add_metadata(message, self._exchange.report, answered=False)
+                    yield message
                     self._close()
         if data:
             yield messages.response_body(data, end=False)

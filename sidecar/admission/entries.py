@@ -67,8 +67,9 @@ class Settlement:
     ``begun`` is whether the model generated anything: if not, nothing is billed. ``output_tokens`` are those that were
     delivered, ``reasoning_tokens`` and ``guided_tokens`` some of them; ``cached_tokens`` are some of the
     ``input_tokens``. ``generated_tokens`` is what the model wrote, at least what was delivered. Times are milliseconds
-    from the request's head. ``final`` is whether these are the counts of the worker that served the request: only they
-    correct what was settled in its place.
+    from the request's head. ``image_bytes`` were fetched; ``None`` where that is not known, which counts as all that
+    was reserved. ``final`` is whether these are the counts of the worker that served the request: only they correct
+    what was settled in its place.
     """
 
     id: str
@@ -80,7 +81,7 @@ class Settlement:
     reasoning_tokens: int = 0
     guided_tokens: int = 0
     generated_tokens: int = 0
-    image_bytes: int = 0
+    image_bytes: int | None = None
     first_token_ms: int | None = None
     total_ms: int = 0
     final: bool = True

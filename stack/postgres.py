@@ -71,8 +71,11 @@ def _programs() -> Path | None:
 class Postgres:
     """A PostgreSQL server: it runs from its making to :meth:`stop`, which removes its data."""
 
-    def __init__(self, log: Path) -> None:
+    def __init__(self, log: Path, *, sync: bool) -> None:
         """Make an empty server and start it.
+
+        With ``sync`` it waits for the disk, as one that serves must; without, it outlives :meth:`kill` all the same,
+        which takes nothing from the system's cache.
 
         Raises:
             StackError: PostgreSQL is not installed, or does not start.
@@ -82,6 +85,7 @@ class Postgres:
             raise StackError(f"PostgreSQL is needed; on Debian: sudo apt-get install {_PACKAGE}")
         self.programs = programs
         self._log = log
+        self._settings = _SETTINGS | {"fsync": "on" if sync else "off"}
         self._numbers = itertools.count()
         self._user = _ADMIN if os.geteuid() == 0 else None
         # Not in the directory of a test, which another user could not enter, and whose path is long for a socket.
@@ -105,7 +109,7 @@ class Postgres:
         Raises:
             StackError: it ended, or was not ready in time.
         """
-        settings = {**_SETTINGS, "unix_socket_directories": str(self.directory)}
+        settings = self._settings | {"unix_socket_directories": str(self.directory)}
         command = [str(self.programs / "postgres"), "-D", str(self.data)]
         command += [f"--{name}={value}" for name, value in settings.items()]
         self.process = Process("PostgreSQL", command, self._log, directory=self.directory, user=self._user)
@@ -129,6 +133,10 @@ class Postgres:
         self.administer("CREATE DATABASE {} OWNER {} TEMPLATE {}", name, _ROLE, template)
         return name
 
+    def drop_database(self, name: str) -> None:
+        """Remove a database, and end the connections to it. With ``sync`` it writes all others to the disk first."""
+        self.administer("DROP DATABASE IF EXISTS {} WITH (FORCE)", name)
+
     def administer(self, statement: LiteralString, *names: str) -> None:
         """Run one statement as the server's administrator; each ``{}`` becomes one of ``names``."""
         with psycopg.connect(host=str(self.directory), user=_ADMIN, dbname="postgres", autocommit=True) as connection:
@@ -149,7 +157,8 @@ class Postgres:
 
     def stop(self) -> None:
         """End the server and remove its data."""
-        self.end()
+        # An orderly end would first write the data.
+        self.kill()
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def _make(self) -> None:

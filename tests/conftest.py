@@ -83,7 +83,7 @@ def own_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
     """A PostgreSQL server. Tests must leave it running, and keep to databases of their own."""
-    server = Postgres(tmp_path_factory.mktemp("postgres") / "postgres.log")
+    server = Postgres(tmp_path_factory.mktemp("postgres") / "postgres.log", sync=False)
     yield server
     server.stop()
 
@@ -99,9 +99,11 @@ def migrated(postgres: Postgres) -> str:
 
 
 @pytest.fixture
-def postgres_url(postgres: Postgres, migrated: str) -> str:
-    """A store of this test alone, on PostgreSQL. It goes with the server: to remove one takes ten times as long."""
-    return postgres.url(postgres.create_database(migrated))
+def postgres_url(postgres: Postgres, migrated: str) -> Iterator[str]:
+    """A store of this test alone, on PostgreSQL."""
+    name = postgres.create_database(migrated)
+    yield postgres.url(name)
+    postgres.drop_database(name)
 
 
 @pytest.fixture

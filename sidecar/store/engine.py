@@ -28,7 +28,6 @@ Access = Literal["read", "write", "migrate"]
 # libpq waits at least two seconds for a connection, whatever it is told.
 _SHORTEST_CONNECT_SECONDS = 2
 _COMMAND_SECONDS = 60.0
-_REPORT_SECONDS = 3600.0
 
 
 def parse(url: str) -> URL:
@@ -67,15 +66,13 @@ def open_engine(url: str, access: Access, timeout: float) -> Engine:
 
 
 @contextmanager
-def connect(url: str, access: Access = "write") -> Iterator[Connection]:
-    """One transaction for a command; it commits at the end, or rolls back on an exception.
-
-    With ``read`` it waits for no writer, holds none up, and may read for an hour.
+def connect(url: str) -> Iterator[Connection]:
+    """One write transaction for a command; it commits at the end, or rolls back on an exception.
 
     Raises:
         StoreUnavailable: the store cannot be reached or used.
     """
-    engine = open_engine(url, access, _COMMAND_SECONDS if access == "write" else _REPORT_SECONDS)
+    engine = open_engine(url, "write", _COMMAND_SECONDS)
     try:
         with engine.begin() as connection:
             yield connection

@@ -6,8 +6,10 @@ from typing import TypeGuard
 
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, NotSupportedError, ProgrammingError
 
-# PostgreSQL's words for a transaction that stood in another's way: serialization_failure and deadlock_detected.
+# What PostgreSQL says of a transaction that it has rolled back for another's sake (serialization_failure and
+# deadlock_detected), or because it ends (admin_shutdown, crash_shutdown). https://www.postgresql.org/docs/current/errcodes-appendix.html
 _CONFLICTS = {"40001", "40P01"}
+_SHUTDOWNS = {"57P01", "57P02"}
 # What a statement's own contents cause, and would cause on any day.
 _OWN_FAULTS = (IntegrityError, DataError, ProgrammingError, NotSupportedError)
 
@@ -30,8 +32,9 @@ def may_be_repeated(error: DBAPIError, committing: bool) -> bool:
 
     That is so where it was rolled back for another's sake, and where the connection was lost before the commit.
     """
-    conflict = getattr(error.orig, "sqlstate", None) in _CONFLICTS
-    return conflict or (error.connection_invalidated and not committing)
+    state = getattr(error.orig, "sqlstate", None)
+    lost = error.connection_invalidated or state in _SHUTDOWNS
+    return state in _CONFLICTS or (lost and not committing)
 
 
 def unavailable(error: DBAPIError) -> StoreUnavailable:

@@ -117,7 +117,7 @@ reservations = Table(
     Column("input_tokens", BigInteger, nullable=False),
     Column("image_bytes", BigInteger, nullable=False),
     Column("hold", BigInteger, nullable=False),
-    Column("taken", Text, nullable=False, comment="the balances that it took from"),
+    Column("taken", Text, nullable=False),  # the balances that it took from
     Column("end_user", Text),
     Column("tags", Text),
     Column("stream", Boolean, nullable=False),

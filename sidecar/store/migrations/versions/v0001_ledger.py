@@ -57,7 +57,7 @@ def upgrade() -> None:
         sa.Column("input_tokens", sa.BigInteger(), nullable=False),
         sa.Column("image_bytes", sa.BigInteger(), nullable=False),
         sa.Column("hold", sa.BigInteger(), nullable=False),
-        sa.Column("taken", sa.Text(), nullable=False, comment="the balances that it took from"),
+        sa.Column("taken", sa.Text(), nullable=False),
         sa.Column("end_user", sa.Text()),
         sa.Column("tags", sa.Text()),
         sa.Column("stream", sa.Boolean(), nullable=False),

@@ -13,6 +13,10 @@ COUNTS = ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", 
 """What a record counts. A record and its correction add up to what was delivered."""
 
 
+CORRECTION = "-correction"
+"""What the id of a correction has beyond the id of what it corrects."""
+
+
 def counts(reservation: Reservation, settlement: Settlement) -> dict[str, int]:
     """What is billed, by the columns of :data:`COUNTS`: no tokens where the model generated nothing."""
     fetched = reservation.image_bytes if settlement.image_bytes is None else settlement.image_bytes
@@ -66,4 +70,4 @@ def correction(whole: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[str
     difference = {name: whole[name] - earlier[name] for name in (*COUNTS, "price")}
     if not any(difference.values()):
         return None
-    return {**whole, **difference, "id": f"{whole['id']}-correction"}
+    return {**whole, **difference, "id": whole["id"] + CORRECTION}

@@ -6,12 +6,12 @@ The same chain serves streamed and non-streamed requests, so that the final resp
 from __future__ import annotations
 
 from sidecar.backends.backend import FinishReason, Piece, Reader
-from sidecar.exchange.delivered import BEGUN, NOTHING, REASONING_AT
 from sidecar.generation.segments import ARGUMENTS, CALL, CALL_DONE, REASONING, TEXT, Kind, Parser, Segment
 from sidecar.generation.stops import StopStrings
 from sidecar.responses.errors import ApiError
 from sidecar.responses.events import EventWriter
 from sidecar.responses.json_text import Json
+from sidecar.responses.marks import BEGUN, NOTHING, REASONING_AT
 from sidecar.responses.open_items import ItemStatus
 from sidecar.responses.usage import Usage
 

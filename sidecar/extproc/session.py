@@ -13,7 +13,6 @@ from typing import Protocol
 from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, ProcessingResponse
 
 from sidecar.exchange.commands import CallUpstream, Command, Finish, SendBody, SendHead
-from sidecar.exchange.delivered import NOTHING
 from sidecar.exchange.events import Abort, ClientGone, RequestComplete, Tick, UpstreamEnd
 from sidecar.exchange.exchange import Exchange
 from sidecar.extproc import messages
@@ -21,6 +20,7 @@ from sidecar.extproc.driver import Clock, Driver, Observer, Performers
 from sidecar.extproc.metadata import add_metadata
 from sidecar.extproc.wires import Wire
 from sidecar.responses.errors import ApiError
+from sidecar.responses.marks import NOTHING
 from sidecar.responses.reply import Reply
 
 

@@ -28,6 +28,7 @@ Access = Literal["read", "write", "migrate"]
 # libpq waits at least two seconds for a connection, whatever it is told.
 _SHORTEST_CONNECT_SECONDS = 2
 _COMMAND_SECONDS = 60.0
+_REPORT_SECONDS = 3600.0
 
 
 def parse(url: str) -> URL:
@@ -66,13 +67,15 @@ def open_engine(url: str, access: Access, timeout: float) -> Engine:
 
 
 @contextmanager
-def connect(url: str) -> Iterator[Connection]:
-    """One write transaction for a command; it commits at the end, or rolls back on an exception.
+def connect(url: str, access: Access = "write") -> Iterator[Connection]:
+    """One transaction for a command; it commits at the end, or rolls back on an exception.
+
+    With ``read`` it waits for no writer, holds none up, and may read for an hour.
 
     Raises:
         StoreUnavailable: the store cannot be reached or used.
     """
-    engine = open_engine(url, "write", _COMMAND_SECONDS)
+    engine = open_engine(url, access, _COMMAND_SECONDS if access == "write" else _REPORT_SECONDS)
     try:
         with engine.begin() as connection:
             yield connection

@@ -11,7 +11,6 @@ from sidecar.backends.triton.errors import BackendError
 from sidecar.exchange.answer import Answer
 from sidecar.exchange.asks import Facts, LastAsk
 from sidecar.exchange.commands import Command, Finish, SendBody, SendHead
-from sidecar.exchange.delivered import Counts, mark_of
 from sidecar.exchange.events import Event, Tick, UpstreamBytes, UpstreamEnd
 from sidecar.exchange.phases.phase import Context, PhaseWithFacts, Step
 from sidecar.exchange.plan import Plan
@@ -20,6 +19,7 @@ from sidecar.generation.stops import StopStrings
 from sidecar.responses.errors import ApiError
 from sidecar.responses.events import EventWriter
 from sidecar.responses.json_text import Json, json_bytes
+from sidecar.responses.marks import Counts, mark_of
 from sidecar.responses.usage import Usage
 
 KEEP_ALIVE = b": keep-alive\n\n"

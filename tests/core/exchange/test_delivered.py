@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.exchange.delivered import NOTHING, Counts, Delivered, mark_of
+from sidecar.exchange.delivered import Delivered
 from sidecar.exchange.exchange import Exchange
 from sidecar.generation.style import choose_style
+from sidecar.responses.marks import NOTHING, Counts, mark_of
 from tests.core import kit
 from tests.core.sse import parse
 

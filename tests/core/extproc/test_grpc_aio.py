@@ -15,12 +15,12 @@ import pytest
 from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, ProcessingResponse
 
 from sidecar.exchange.asks import Ask, LastAsk
-from sidecar.exchange.delivered import Counts
 from sidecar.exchange.plan import Prepare
 from sidecar.exchange.report import Report
 from sidecar.extproc.sessions import SURFACE_METADATA, WIRE_METADATA, Sessions
 from sidecar.extproc.transport.grpc_aio import ExtProcService
 from sidecar.responses.errors import ApiError
+from sidecar.responses.marks import Counts
 from sidecar.surfaces import SURFACES
 from tests.core import kit
 from tests.core.extproc.test_session import (

@@ -13,9 +13,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from sidecar.admission.checkpoint import Checkpoint
-from sidecar.admission.entries import Admitted, Refused, ReservationRequest, Settled, Settlement
+from sidecar.admission.entries import Admitted, Entry, Outcome, Refused, ReservationRequest, Settled, Settlement
 from sidecar.admission.ledger import Ledger
 from sidecar.admission.slots import Slot
+from sidecar.admission.spool import Spool
 from sidecar.store import Store, StoreUnavailable
 
 _FIRST_PAUSE_SECONDS = 0.05
@@ -33,12 +34,13 @@ class Reserved:
 
 
 class Bookkeeper:
-    """Nothing is admitted while the store does not answer."""
+    """Without a ``spool`` nothing is admitted while the store does not answer."""
 
-    def __init__(self, store: Store, ledger: Ledger, checkpoint: Checkpoint) -> None:
+    def __init__(self, store: Store, ledger: Ledger, checkpoint: Checkpoint, spool: Spool | None = None) -> None:
         self._store = store
         self._ledger = ledger
         self._checkpoint = checkpoint
+        self._spool = spool
         self._giving_up: set[asyncio.Task[Settled | None]] = set()
         self._stopping = asyncio.Event()
 
@@ -46,12 +48,12 @@ class Bookkeeper:
         """Reserve; what is admitted is durable when this returns, and must be settled.
 
         Raises:
-            StoreUnavailable: the store does not answer.
+            StoreUnavailable: neither the store nor a spool answers.
             CheckpointFull: there is no slot for it.
         """
         slot = self._checkpoint.take(request.id, request.input_tokens)
         try:
-            outcome = await self._store.run(self._ledger, request)
+            outcome = await self._reserve(slot, request)
         except BaseException as error:
             # The client has left, or the store did not answer: it may have been made, or be made yet.
             gone = isinstance(error, asyncio.CancelledError)
@@ -60,7 +62,11 @@ class Bookkeeper:
         if isinstance(outcome, Admitted):
             return Reserved(slot, outcome)
         assert isinstance(outcome, Refused), outcome
-        self._checkpoint.free(slot)
+        if slot.spooled:
+            # The store may have made it all the same.
+            self._give_up(slot, Settlement(request.id, outcome.code, begun=False))
+        else:
+            self._checkpoint.free(slot)
         return outcome
 
     async def settle(self, slot: Slot, settlement: Settlement) -> Settled | None:
@@ -72,7 +78,7 @@ class Bookkeeper:
         pause = _FIRST_PAUSE_SECONDS
         while True:
             try:
-                outcome = await self._store.run(self._ledger, settlement)
+                outcome = await self.book(slot, settlement)
             except StoreUnavailable:
                 if self._stopping.is_set():
                     return None
@@ -83,6 +89,16 @@ class Bookkeeper:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), pause)
             pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
+
+    async def book(self, slot: Slot, entry: Entry) -> Outcome:
+        """Book ``entry`` where the reservation of ``slot`` stands.
+
+        Raises:
+            StoreUnavailable: it does not answer there; whether it was booked is not known.
+        """
+        if slot.spooled and self._spool is not None:
+            return await self._spool.run(entry)
+        return await self._store.run(self._ledger, entry)
 
     def stop(self) -> None:
         """From now on a settlement is tried once; what the store does not take is left to others."""
@@ -97,6 +113,17 @@ class Bookkeeper:
         if left:
             _log.warning("%d reservations are left in %s to be settled later", left, self._checkpoint.path)
         self._checkpoint.close()
+
+    async def _reserve(self, slot: Slot, request: ReservationRequest) -> Outcome:
+        if self._spool is None:
+            return await self.book(slot, request)
+        if self._store.healthy:
+            with suppress(StoreUnavailable):
+                outcome = await self.book(slot, request)
+                self._spool.note_organization(request.organization_id)
+                return outcome
+        slot.note_spooled()
+        return await self.book(slot, request)
 
     def _give_up(self, slot: Slot, settlement: Settlement) -> None:
         task = asyncio.create_task(self.settle(slot, settlement))

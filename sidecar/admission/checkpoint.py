@@ -45,6 +45,7 @@ class Checkpoint:
         Raises:
             OSError: it cannot be made, or there are :data:`MOST_FILES` already.
         """
+        self.incarnation = incarnation
         self.path = directory / f"{incarnation}{SUFFIX}"
         self._free: deque[memoryview] = deque()
         self._used: set[Slot] = set()

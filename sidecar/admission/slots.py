@@ -34,7 +34,7 @@ _COUNTS = ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens",
 class Slot:
     """A slot in use; ``mark`` is the cell that the transport writes to."""
 
-    __slots__ = ("_bytes", "_cells", "mark")
+    __slots__ = ("_bytes", "_cells", "id", "mark")
 
     def __init__(self, view: memoryview, id: str, input_tokens: int) -> None:
         """Take the free slot ``view`` for the reservation ``id``, of a prompt of ``input_tokens``.
@@ -45,6 +45,7 @@ class Slot:
         name = id.encode("ascii")
         if not 0 < len(name) <= _ID_BYTES:
             raise ValueError("a reservation's id has 1 to 32 characters")
+        self.id = id
         self._bytes = view
         self._cells = view.cast("Q")
         self.mark: Cell = self._cells[_MARK : _MARK + 1]

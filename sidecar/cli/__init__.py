@@ -29,10 +29,16 @@ def serve(config: _ConfigFile) -> None:
 
     Exit status 2: the configuration cannot be used. Exit status 1: no worker can be started.
     """
+    from sidecar.server.schema import prepare_store
     from sidecar.server.supervisor import supervise
 
     settings = _load(config)
     _configure_logging(settings)
+    try:
+        prepare_store(settings)
+    except ConfigError as error:
+        typer.echo(str(error.in_file(config)), err=True)
+        raise typer.Exit(2) from error
     raise typer.Exit(asyncio.run(supervise(settings, config.resolve())))
 
 

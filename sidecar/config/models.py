@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from sidecar.config.admission import AdmissionConfig, PriceConfig
 from sidecar.config.identity import IdentityConfig
 from sidecar.config.section import Section
 from sidecar.config.store import StoreConfig
@@ -89,6 +90,15 @@ class ModelConfig(Section):
     token_timeout: _Seconds = Field(
         default=60.0, description="seconds without a further token after which an answer fails"
     )
+    prices: tuple[PriceConfig, ...] = Field(default=(), description="what its tokens cost; by default nothing")
+
+    @model_validator(mode="after")
+    def _one_price_a_day(self) -> ModelConfig:
+        days = [price.since for price in self.prices]
+        twice = next((day for day in days if days.count(day) > 1), None)
+        if twice is not None:
+            raise ValueError(f"two of the prices hold from {twice} on")
+        return self
 
 
 class ImageLimits(Section):
@@ -169,6 +179,10 @@ class Config(Section):
     surfaces: SurfacesSettings = SurfacesSettings()
     store: StoreConfig = StoreConfig()
     identity: IdentityConfig = IdentityConfig()
+    admission: AdmissionConfig = AdmissionConfig()
+    currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$")] = Field(
+        default="USD", description="the currency of all prices and credits, as ISO 4217 has it"
+    )
     images: ImageLimits = ImageLimits()
     keep_alive: _Seconds = Field(
         default=15.0, description="seconds of silence in a stream after which a comment is sent"

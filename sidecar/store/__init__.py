@@ -6,7 +6,7 @@ from sidecar.store.batch import Operation
 from sidecar.store.engine import connect
 from sidecar.store.errors import SchemaError, StoreUnavailable
 from sidecar.store.store import Store
-from sidecar.store.transaction import now_us, settled_below, transaction_id
+from sidecar.store.transaction import now_us, settled_below
 
 __all__ = [
     "Operation",
@@ -16,5 +16,4 @@ __all__ = [
     "connect",
     "now_us",
     "settled_below",
-    "transaction_id",
 ]

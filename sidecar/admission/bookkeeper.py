@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from sidecar.admission.checkpoint import Checkpoint
 from sidecar.admission.entries import Admitted, Entry, Outcome, Refused, ReservationRequest, Settled, Settlement
-from sidecar.admission.ledger import Ledger
+from sidecar.admission.ledger import GivenUpError, Ledger
 from sidecar.admission.slots import Slot
 from sidecar.admission.spool import Spool
 from sidecar.store import Store, StoreUnavailable
@@ -54,6 +54,9 @@ class Bookkeeper:
         slot = self._checkpoint.take(request.id, request.input_tokens)
         try:
             outcome, unsure = await self._reserve(slot, request)
+        except GivenUpError as error:
+            self._checkpoint.free(slot)
+            raise StoreUnavailable(str(error)) from None
         except BaseException as error:
             # The client has left, or the store did not answer: it may have been made, or be made yet.
             gone = isinstance(error, asyncio.CancelledError)

@@ -28,11 +28,12 @@ from sidecar.admission.ledger import Ledger
 from sidecar.admission.limits import Limits
 from sidecar.admission.prices import Price, PriceList
 from sidecar.admission.recovery import Recovery
-from sidecar.admission.spool import Spool
+from sidecar.admission.spool import Spool, spool_url
 from sidecar.admission.terms import TermsReader
 from sidecar.responses.ids import ulid
 from sidecar.responses.marks import mark_of
 from sidecar.store import Store, StoreUnavailable, transaction
+from sidecar.store.migrate import migrate
 
 MODEL = "b3os/stress"
 PRICE = Price(date(2020, 1, 1), Decimal("0.15"), Decimal("0.075"), Decimal("0.60"))
@@ -70,6 +71,8 @@ class Worker:
         self.name = name
         self.store = Store(url, timeout=1.0)
         books = ledger()
+        if spooling:
+            migrate(spool_url(state))
         spool = Spool(state, ledger(), self.store, books) if spooling else None
         self.checkpoint = Checkpoint(state, name)
         self.bookkeeper = Bookkeeper(self.store, books, self.checkpoint, spool)

@@ -13,14 +13,14 @@ from sidecar.extproc.driver import Performers
 from sidecar.server.preparation import Preparation
 
 
-def make_performers(preparation: Preparation, images: ImageLoader, writers: Executor) -> Performers:
+def make_performers(preparation: Preparation[Prepare, Plan], images: ImageLoader, writers: Executor) -> Performers:
     """The table, in the order in which the asks are made.
 
     ``preparation`` runs what makes a plan, ``writers`` what writes images into a message.
     """
 
     async def prepare(ask: Prepare) -> Plan:
-        return await preparation.run(ask.plan, ask.facts.request.body_bytes, ask.facts.request.client)
+        return await preparation.run(ask, ask.facts.request.body_bytes, ask.facts.request.client)
 
     async def fetch_images(ask: FetchImages) -> bytes:
         async with images.load(ask.refs, UnlimitedBytes(), ask.client) as loaded:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
@@ -16,7 +17,7 @@ from sidecar.config.models import Config
 _HEAD = """\
 # Configuration
 
-<!-- Made from sidecar/config/models.py by `responses-sidecar docs`. -->
+<!-- Made from sidecar/config by `responses-sidecar docs`. -->
 
 One YAML file, given to `responses-sidecar serve --config FILE`. Relative paths are relative to the file. A mistake is
 reported with the key's path, and the command ends with status 2: a key that does not exist, a value of the wrong kind,
@@ -68,6 +69,7 @@ the client what happened, and its limits of size larger. The templates in `envoy
 """
 
 
+_WORDS = {int: "integer", float: "number", bool: "true or false", str: "text", Path: "path", date: "date"}
 # pydantic's constraints, and how they are told.
 _BOUNDS = {"ge": "from", "gt": "above", "le": "to"}
 
@@ -135,7 +137,7 @@ def _settings(section: type[BaseModel], path: str) -> Iterator[tuple[str, FieldI
     for name, field in section.model_fields.items():
         inner = _section(field.annotation)
         if inner is None:
-            yield path + name, field
+            yield path + (field.alias or name), field
         else:
             many = "[]" if get_origin(field.annotation) is tuple else ""
             yield from _settings(inner, f"{path}{name}{many}.")
@@ -159,7 +161,7 @@ def _default(value: Any) -> str:
         return "none"
     if isinstance(value, float):
         return f"{value:g}"
-    return f"`{value}`" if isinstance(value, str) else json.dumps(value)
+    return f"`{value}`" if isinstance(value, str | Path) else json.dumps(value)
 
 
 def _type(annotation: Any, metadata: list[Any]) -> str:
@@ -176,8 +178,7 @@ def _type(annotation: Any, metadata: list[Any]) -> str:
         return f"list of {_type(arguments[0], [])}"
     if _section(annotation) is not None:
         return f"`{{{', '.join(f'{name}: …' for name in annotation.model_fields)}}}`"
-    words = {int: "integer", float: "number", bool: "true or false", str: "text", Path: "path"}[annotation]
-    return " ".join([words, *_bounds(metadata)])
+    return " ".join([_WORDS[annotation], *_bounds(metadata)])
 
 
 def _bounds(metadata: list[Any]) -> Iterator[str]:

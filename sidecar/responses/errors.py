@@ -6,7 +6,7 @@ The shape of ``error`` is OpenAI's, all four members always present; a surface m
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sidecar.responses.reply import Reply
@@ -28,6 +28,9 @@ class ErrorKind(NamedTuple):
     retry_after: int | None = None
     should_retry: bool = True
 
+
+CHALLENGE = "Bearer"
+"""How a client can tell who it is, told with every 401."""
 
 INVALID = "invalid_request_error"
 LIMIT = "rate_limit_error"
@@ -63,7 +66,7 @@ CODES: dict[str, ErrorKind] = {
         401,
         "authentication_error",
         "The credentials are missing or invalid.",
-        "Send a valid key as `Authorization: Bearer …`.",
+        "Send one valid key as `Authorization: Bearer …`; the message says what is wrong with the one that was sent.",
     ),
     "credits_exhausted": ErrorKind(
         402,
@@ -159,7 +162,7 @@ CODES: dict[str, ErrorKind] = {
     "node_unavailable": ErrorKind(
         503,
         SERVER,
-        "The node is restarting or stopping.",
+        "The node is restarting or stopping, or cannot reach its store.",
         "Try again after `Retry-After`.",
         retry_after=5,
     ),
@@ -173,7 +176,7 @@ class ApiError(Exception):
     ``code`` is a key of :data:`CODES`; ``message`` is one short sentence that quotes no more of the payload than a
     name; ``param`` is a path such as ``input[0].content[1]``. ``retry_after`` (seconds) replaces the table's where one
     occurrence differs; ``retry`` false says that the same request would only fail again. ``allow`` are the methods that
-    are allowed, with 405.
+    are allowed, with 405. ``headers`` (lower-case names) are sent along.
     """
 
     code: str
@@ -182,6 +185,7 @@ class ApiError(Exception):
     retry_after: int | None = None
     retry: bool = True
     allow: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def kind(self) -> ErrorKind:
@@ -210,7 +214,7 @@ class ApiError(Exception):
         return Reply.json({"error": members or self.fields()}, self.status, self._advice(), self.code)
 
     def _advice(self) -> dict[str, str]:
-        headers = {}
+        headers = dict(self.headers)
         retry = self.retry and self.kind.should_retry
         retry_after = self.kind.retry_after if self.retry_after is None else self.retry_after
         if retry and retry_after is not None:
@@ -219,4 +223,7 @@ class ApiError(Exception):
             headers["x-should-retry"] = "false"
         if self.allow is not None:
             headers["allow"] = self.allow
+        if self.status == 401:
+            # RFC 9110, section 11.6.1.
+            headers["www-authenticate"] = CHALLENGE
         return headers

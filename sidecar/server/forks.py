@@ -33,7 +33,7 @@ class Forks:
     """The forks of this process; each does one call at a time, and there are as many as there were calls at a time.
 
     To be made while the process has one thread, and entered in its event loop. ``work`` is what each does; a call that
-    takes longer than ``seconds`` ends its fork. All of them end with the context, those at work when they are done.
+    takes longer than ``seconds`` ends its fork. All of them end with the context, or with this process.
     """
 
     def __init__(self, work: Work, seconds: float) -> None:
@@ -117,6 +117,8 @@ def _fork_on_demand(control: socket.socket, work: Work, seconds: float) -> None:
             control.close()
             _end_after(lambda connection=connection: _serve(connection, work, seconds))  # type: ignore[misc]
         connection.close()
+    # The forks that are still at work, and this process.
+    os.killpg(0, signal.SIGKILL)
 
 
 def _serve(connection: socket.socket, work: Work, seconds: float) -> None:

@@ -176,19 +176,30 @@ async def answers(attackers: Process) -> dict[str, Counter[str]]:
 
 def forget_peaks(pids: Sequence[int]) -> None:
     """Let :func:`peak` begin anew, where the system lets us (proc(5), ``clear_refs``)."""
-    for pid in pids:
+    for pid in _with_forks(pids):
         with contextlib.suppress(OSError):
             Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 
 def peak(pids: Sequence[int]) -> int:
-    """The largest resident memory that one of the processes had, in bytes."""
-    return max(_status(pid, "VmHWM") for pid in pids)
+    """The largest resident memory that one of the processes, or of their forks, had, in bytes."""
+    return max(_status(pid, "VmHWM") for pid in _with_forks(pids))
 
 
 def resident(pids: Sequence[int]) -> int:
     """The resident memory of the processes now, in bytes."""
     return sum(_status(pid, "VmRSS") for pid in pids)
+
+
+def _with_forks(pids: Sequence[int]) -> list[int]:
+    """The processes and all below them that run the same command."""
+    found = list(pids)
+    for pid in found:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            children = map(int, (task / "children").read_text().split())
+            found += [child for child in children if Path(f"/proc/{child}/cmdline").read_bytes() == command]
+    return found
 
 
 def _status(pid: int, name: str) -> int:

@@ -82,7 +82,7 @@ async def overrun(forks: Forks) -> None:
 
 
 async def busy(forks: Forks) -> None:
-    """Tell the id of a fork, then wait for another that is at work."""
+    """Tell the id of a fork, then let it be at work for long."""
     print((await forks.call("pid", b"")).decode(), flush=True)
     await forks.call("sleep", b"")
 
@@ -98,4 +98,4 @@ async def _main(name: str, forks: Forks) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(_main(sys.argv[1], Forks(work, seconds=1.0 if sys.argv[1] == "overrun" else 3.0)))
+    asyncio.run(_main(sys.argv[1], Forks(work, seconds=1.0 if sys.argv[1] == "overrun" else 100.0)))

@@ -17,7 +17,7 @@ PROGRAM = (sys.executable, "-m", "tests.core.server.forking")
 
 @pytest.mark.parametrize("name", [name for name in TASKS if name != "busy"])
 def test_forks(name: str) -> None:
-    # It ends when all that hold its output have ended, its forks among them.
+    # Its output ends when all that hold it have ended, its forks among them.
     done = subprocess.run([*PROGRAM, name], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -8,7 +8,6 @@ need; it imports nothing but the standard library's.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pickle
 import resource
@@ -30,9 +29,8 @@ OUT_OF_MEMORY = 86
 
 # Whoever waits for an answer ends the process in time; it ends itself where nobody is left to do so.
 _GRACE_SECONDS = 1.0
-# A third of the weight of a process that is not nice: what is done here must not starve on a busy machine.
-_NICENESS = 5
-_AUTOGROUP = Path("/proc/self/autogroup")
+# Below the event loops, which must not wait for a processor because of what is done here.
+_NICENESS = 10
 
 
 def main() -> None:
@@ -41,7 +39,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     calls, answers = _take_pipes()
-    give_way()
+    os.nice(_NICENESS)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     work: Callable[[bytes], object] = _set_up
     while head := calls.read(CALL.size):
@@ -54,17 +52,6 @@ def main() -> None:
             answers.flush()
         except BrokenPipeError:
             return
-
-
-def give_way() -> None:
-    """Let this process, the first of its session, and those that it starts use the processors less than event loops.
-
-    Where the kernel shares processors among sessions first (sched(7), autogroups), niceness counts only within one, but
-    the session has a niceness of its own.
-    """
-    os.nice(_NICENESS)
-    with contextlib.suppress(OSError):
-        _AUTOGROUP.write_text(str(_NICENESS))
 
 
 def _take_pipes() -> tuple[BinaryIO, BinaryIO]:

@@ -14,11 +14,12 @@ import signal
 import socket
 import struct
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from sidecar.killable import CrashedError
-from sidecar.killable.child import give_way
 
 Work = Callable[[Any, bytes], bytes]
 """What a fork does: from a value that can be pickled and the bytes that go with it, to bytes."""
@@ -27,6 +28,10 @@ _CALL = struct.Struct(">QQ")
 """Stands before a call: the length of the pickled value, and of the bytes."""
 _ANSWER = struct.Struct(">?Q")
 """Stands before an answer: whether it was returned and not raised, and its length in bytes."""
+
+# A third of the weight of a process that is not nice: a large request must not starve where others use all processors.
+_NICENESS = 5
+_AUTOGROUP = Path("/proc/self/autogroup")
 
 
 class Forks:
@@ -108,9 +113,7 @@ def _fork_on_demand(control: socket.socket, work: Work, seconds: float) -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
     os.dup2(nothing, 1)
-    # A session of their own, or what the forks use of the processors could count as the worker's.
-    os.setsid()
-    give_way()
+    _give_way()
     while descriptors := socket.recv_fds(control, 1, 1)[1]:
         connection = socket.socket(fileno=descriptors[0])
         if os.fork() == 0:
@@ -119,6 +122,18 @@ def _fork_on_demand(control: socket.socket, work: Work, seconds: float) -> None:
         connection.close()
     # The forks that are still at work, and this process.
     os.killpg(0, signal.SIGKILL)
+
+
+def _give_way() -> None:
+    """Let this process and its forks have less of the processors than event loops and Envoy.
+
+    Where the kernel shares processors among sessions first (sched(7), autogroups), what the forks use would count as
+    the worker's, and their niceness only within its session: so they get one of their own, which has a niceness too.
+    """
+    os.setsid()
+    os.nice(_NICENESS)
+    with suppress(OSError):
+        _AUTOGROUP.write_text(str(_NICENESS))
 
 
 def _serve(connection: socket.socket, work: Work, seconds: float) -> None:

@@ -28,6 +28,7 @@ from sidecar.exchange.catalog import Catalog
 from sidecar.exchange.plan import Plan, Prepare
 from sidecar.extproc.sessions import Sessions
 from sidecar.extproc.transport.grpc_aio import ExtProcService
+from sidecar.identity.authenticator import Authenticator
 from sidecar.killable import Pool
 from sidecar.responses.errors import ApiError
 from sidecar.responses.sealing import Sealer
@@ -36,6 +37,7 @@ from sidecar.server.contracts import Contracts
 from sidecar.server.elsewhere import Elsewhere
 from sidecar.server.forks import Forks
 from sidecar.server.heartbeat import beat_forever
+from sidecar.server.listeners import listen
 from sidecar.server.models import load_models
 from sidecar.server.performers import make_performers
 from sidecar.server.preparation import in_forks, lanes_of_a_worker
@@ -126,7 +128,8 @@ async def _serve_until(
     ):
         images = ImageLoader(config.images, decoders, threads)
         contracts = Contracts(config.triton.address)
-        async with keep_accounts(config, store, life) as admission:
+        authenticator = Authenticator(store, config.identity, stale=config.store.when_down == "spool")
+        async with keep_accounts(config, store, life) as admission, listen(config, store, authenticator):
             performers = make_performers(preparation, admission, images, threads, limits=config.images, worker=life)
             sessions = Sessions(catalog, surfaces, performers, (AccessLog(), BrokenCharacters(), contracts))
             server, set_health = await _start(config, index, sessions)

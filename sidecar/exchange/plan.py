@@ -39,8 +39,9 @@ _MOST_OF_A_NAME = 256
 class Plan:
     """A request accepted: the call to make, once its ``images`` have been loaded, and the response to fill.
 
-    ``body`` is the upstream's request; ``None`` while it waits for images. ``output_limited`` is whether the client
-    named a limit for the answer. ``end_user`` is whom it asks for, as it said itself.
+    ``body`` is the upstream's request; ``None`` while it waits for images. ``opened`` tells that the answer begins
+    inside the reasoning. ``output_limited`` is whether the client named a limit for the answer. ``end_user`` is whom it
+    asks for, as it said itself. A plan may come from another process: it holds nothing that cannot be sent from there.
     """
 
     model: ServedModel
@@ -50,7 +51,7 @@ class Plan:
     body: bytes | None
     upstream_headers: Mapping[str, str]
     stream: bool
-    parser: Parser
+    opened: bool
     parallel_calls: bool
     guidance: Guidance
     reasoning: ReasoningForm
@@ -67,6 +68,12 @@ class Plan:
     def body_with(self, images: Sequence[Image]) -> bytes:
         """The upstream's request with the loaded ``images``."""
         return _body(self.model, self.contract, replace(self.generation, images=images))
+
+    def parser(self) -> Parser:
+        """A fresh parser for the answer."""
+        if self.guidance.guide is not None:
+            return guided_parser(self.guidance.functions)
+        return self.model.style.parser(self.guidance.functions, opened=self.opened)
 
     def call(self, body: bytes) -> CallUpstream:
         """The call of the upstream with ``body``."""
@@ -146,7 +153,7 @@ def make_plan(facts: Facts) -> Plan:
         body=None if prompt.images else _body(model, contract, generation),
         upstream_headers=forwarded_headers(event.headers),
         stream=request.stream,
-        parser=_parser(model, guidance, prompt.text),
+        opened=model.style.opens_reasoning(prompt.text),
         parallel_calls=request.parallel_tool_calls,
         guidance=guidance,
         reasoning=surface.reasoning_form(request),
@@ -181,12 +188,6 @@ def _check_images(images: Sequence[ImageRef], limit: int) -> None:
     if len(images) > limit:
         most = f"at most {limit} image{'s' if limit > 1 else ''} in a request." if limit else "text only, no images."
         raise ApiError("invalid_request", f"This model takes {most}", images[limit].param)
-
-
-def _parser(model: ServedModel, guidance: Guidance, prompt_text: str) -> Parser:
-    if guidance.guide is not None:
-        return guided_parser(guidance.functions)
-    return model.style.parser(guidance.functions, prompt_text)
 
 
 def _clamp_output(request: ResponsesRequest, prompt_tokens: int, context_length: int) -> int:

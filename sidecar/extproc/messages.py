@@ -11,15 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from envoy.config.core.v3.base_pb2 import HeaderMap, HeaderValue, HeaderValueOption
 from envoy.service.ext_proc.v3.external_processor_pb2 import (
-    BodyMutation,
-    BodyResponse,
     CommonResponse,
     HeaderMutation,
     HeadersResponse,
     ImmediateResponse,
     ProcessingRequest,
     ProcessingResponse,
-    StreamedBodyResponse,
     TrailersResponse,
 )
 from envoy.type.v3.http_status_pb2 import HttpStatus
@@ -53,14 +50,18 @@ def request_headers(set_headers: Mapping[str, str] | None = None, remove: Iterab
     return ProcessingResponse(request_headers=_headers_response(set_headers or {}, remove))
 
 
-def request_body(data: bytes, *, end: bool) -> Iterator[ProcessingResponse]:
-    """The request body, in messages of at most 1 MiB; the last one ends it if ``end``."""
-    for start in range(0, len(data), _MAX_BODY_MESSAGE):
-        chunk = data[start : start + _MAX_BODY_MESSAGE]
-        last = start + _MAX_BODY_MESSAGE >= len(data)
-        streamed = StreamedBodyResponse(body=chunk, end_of_stream=end and last)
-        common = CommonResponse(body_mutation=BodyMutation(streamed_response=streamed))
-        yield ProcessingResponse(request_body=BodyResponse(response=common))
+def request_body(data: bytes, *, end: bool, head: bytes = b"") -> Iterator[ProcessingResponse]:
+    """The request body, ``data`` behind a short ``head``, in messages of at most 1 MiB; the last ends it if ``end``."""
+    # Tens of megabytes where there are images: set in place and not joined, they are copied twice and not six times.
+    stop = 0
+    while stop < len(data) or head:
+        start, stop = stop, stop + _MAX_BODY_MESSAGE - len(head)
+        message = ProcessingResponse()
+        streamed = message.request_body.response.body_mutation.streamed_response
+        streamed.body = head + data[start:stop]
+        streamed.end_of_stream = end and stop >= len(data)
+        yield message
+        head = b""
 
 
 def response_headers(set_headers: Mapping[str, str] | None = None, remove: Iterable[str] = ()) -> ProcessingResponse:

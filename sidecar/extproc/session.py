@@ -207,7 +207,8 @@ class _Request:
         self._connection = 0
         self._head_at = 0.0
         self._unix_time = 0.0
-        self._body = bytearray()
+        # Joined once: what grows is copied again and again, megabytes at a time.
+        self._body: list[bytes] = []
         self._size = 0
 
     def begin(self, message: ProcessingRequest, clock: Clock) -> None:
@@ -220,12 +221,15 @@ class _Request:
         """More of the request; whether it is whole. Of a body above ``limit`` bytes only the size is kept."""
         if not message.HasField("request_body"):
             return bool(message.HasField("request_trailers"))
-        self._size += len(message.request_body.body)
+        # Each look at the field makes a copy.
+        piece = message.request_body.body
+        self._size += len(piece)
         if self._size <= limit:
-            self._body += message.request_body.body
+            self._body.append(piece)
         return bool(message.request_body.end_of_stream)
 
     def complete(self, at: float) -> RequestComplete:
         """The whole request."""
-        body, self._body = bytes(self._body), bytearray()
+        body = b"".join(self._body)
+        self._body.clear()
         return RequestComplete(self.headers, body, self._size, self._head_at, self._unix_time, at, self._connection)

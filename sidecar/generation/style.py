@@ -37,14 +37,18 @@ class Style:
         reasoning = self.reasoning.markers if self.reasoning else ()
         return reasoning + (self.calls.markers if self.calls else ())
 
-    def parser(self, functions: Mapping[str, Mapping[str, Any]], prompt_text: str) -> Parser:
-        """A parser for an answer to ``prompt_text``, in which any of ``functions`` may be called."""
+    def opens_reasoning(self, prompt_text: str) -> bool:
+        """Whether an answer to ``prompt_text`` begins inside the reasoning."""
+        return self.reasoning is not None and self.reasoning.opened_by(prompt_text)
+
+    def parser(self, functions: Mapping[str, Mapping[str, Any]], *, opened: bool) -> Parser:
+        """A parser for an answer in which any of ``functions`` may be called; ``opened`` as :meth:`opens_reasoning`."""
         answer: CoroutineParser = PlainText()
         if self.calls and (functions or self.calls.frames_all):
             answer = self.calls.make_parser(functions)
         if self.reasoning is None:
             return answer
-        return ReasoningParser(self.reasoning, answer, opened=self.reasoning.opened_by(prompt_text))
+        return ReasoningParser(self.reasoning, answer, opened=opened)
 
 
 def guided_parser(functions: Mapping[str, Mapping[str, Any]]) -> Parser:

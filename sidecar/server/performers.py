@@ -18,7 +18,7 @@ from sidecar.server.preparation import Preparation
 
 
 def make_performers(
-    preparation: Preparation,
+    preparation: Preparation[Prepare, Plan],
     admission: Admission,
     images: ImageLoader,
     writers: Executor,
@@ -33,7 +33,7 @@ def make_performers(
     """
 
     async def prepare(ask: Prepare) -> Plan:
-        return await preparation.run(ask.plan, ask.facts.request.body_bytes, ask.facts.request.client)
+        return await preparation.run(ask, ask.facts.request.body_bytes, ask.facts.request.client)
 
     async def reserve(ask: Reserve) -> Reserved:
         request = ask.request(worker, limits)

@@ -1,85 +1,99 @@
 """Where the heavy step before a call runs: parsing, rendering and tokenizing, off the event loop.
 
-Requests run in lanes by the size of their bodies, so that none waits behind those that are much larger. A lane has a
-few threads, which clients take in turns, and places for those that wait; one more is refused at once, which is kinder
+Requests run in lanes by the size of their bodies, so that none waits behind those that are much larger. A lane prepares
+a few at a time, of clients in turns, and has places for those that wait; one more is refused at once, which is kinder
 than to let it wait in vain. While a lane is full, whoever has most requests waiting gives places up to the others.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import inf
-from typing import TypeVar
+from typing import Generic, TypeVar
 
+from sidecar.exchange.plan import Plan, Prepare
 from sidecar.fairness import QueueFullError, Turns
 from sidecar.responses.errors import ApiError
+from sidecar.server.elsewhere import Elsewhere
+from sidecar.server.forks import Forks
 
+Job = TypeVar("Job")
 Result = TypeVar("Result")
+
+_SMALL_BYTES = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class LaneSize:
-    """Bodies of up to ``most_bytes`` are prepared by ``threads``; ``places`` counts those that run or wait."""
+    """Bodies of up to ``most_bytes`` are prepared so many ``at_once``; ``places`` counts those that wait as well."""
 
     most_bytes: float
-    threads: int
+    at_once: int
     places: int
 
 
 LANES = (
-    LaneSize(256 * 1024, threads=2, places=512),
-    LaneSize(1024 * 1024, threads=1, places=64),
+    # In threads: to send so few bytes to another process would take longer than they do.
+    LaneSize(_SMALL_BYTES, at_once=2, places=512),
+    # The others in processes of their own.
+    LaneSize(256 * 1024, at_once=1, places=512),
+    LaneSize(1024 * 1024, at_once=1, places=64),
     # The bodies that wait here take memory: at the largest size, 160 MB.
-    LaneSize(inf, threads=1, places=16),
+    LaneSize(inf, at_once=1, places=16),
 )
-"""A worker's lanes, smallest bodies first. Preparing 256 KiB takes some tens of milliseconds."""
+"""A worker's lanes, smallest bodies first."""
 
 
-class Lane:
-    """Threads that take one job after the other, and the places for those that wait."""
+class Lane(Generic[Job, Result]):
+    """A way to do jobs, some at once and one after the other, and the places for those that wait."""
 
-    def __init__(self, size: LaneSize, executor: ThreadPoolExecutor) -> None:
-        """``executor`` has the threads of ``size``."""
+    def __init__(self, size: LaneSize, perform: Callable[[Job], Awaitable[Result]]) -> None:
+        """``perform`` does a job; it is never cancelled."""
         self.most_bytes = size.most_bytes
-        self._executor = executor
-        self._threads = Turns(range(size.threads), waiting=size.places - size.threads)
+        self._perform = perform
+        self._turns = Turns(range(size.at_once), waiting=size.places - size.at_once)
+        self._running: set[asyncio.Task[Result]] = set()
 
-    async def run(self, job: Callable[[], Result], client: Hashable) -> Result:
-        """What ``job`` returns or raises, run when it is the turn of ``client``.
+    async def run(self, job: Job, client: Hashable) -> Result:
+        """What ``job`` comes to or raises, done when it is the turn of ``client``.
 
-        Cancelled before that, it gives its place back at once; later, when its thread is done with it.
+        Cancelled before that, it gives its place back at once; later, when it is done.
 
         Raises:
             ApiError: ``capacity_unavailable``, there is no place.
         """
         try:
-            thread = await self._threads.take(client)
+            turn = await self._turns.take(client)
         except QueueFullError:
             message = "Too many requests of this size are waiting to be prepared."
             raise ApiError("capacity_unavailable", message) from None
-        loop = asyncio.get_running_loop()
 
-        def give_back(_: Future[Result]) -> None:
-            loop.call_soon_threadsafe(self._threads.give_back, thread)
+        def give_back(task: asyncio.Task[Result]) -> None:
+            self._running.discard(task)
+            self._turns.give_back(turn)
 
-        running = self._executor.submit(job)
+        running = asyncio.ensure_future(self._carry_out(job))
+        self._running.add(running)
         running.add_done_callback(give_back)
-        return await asyncio.wrap_future(running)
+        return await asyncio.shield(running)
+
+    async def _carry_out(self, job: Job) -> Result:
+        return await self._perform(job)
 
 
-class Preparation:
+class Preparation(Generic[Job, Result]):
     """The lanes of one worker."""
 
-    def __init__(self, lanes: Sequence[Lane]) -> None:
+    def __init__(self, lanes: Sequence[Lane[Job, Result]]) -> None:
         """``lanes`` come in the order of their sizes; the last takes any body."""
         self._lanes = lanes
 
-    async def run(self, job: Callable[[], Result], body_bytes: int, client: Hashable) -> Result:
-        """What ``job`` returns or raises, for a request of ``client`` whose body has so many bytes.
+    async def run(self, job: Job, body_bytes: int, client: Hashable) -> Result:
+        """What ``job`` comes to or raises, for a request of ``client`` whose body has so many bytes.
 
         Raises:
             ApiError: ``capacity_unavailable``, there is no place for it.
@@ -88,9 +102,29 @@ class Preparation:
         return await lane.run(job, client)
 
 
+def in_threads(executor: Executor, function: Callable[[Job], Result]) -> Callable[[Job], Awaitable[Result]]:
+    """Let the threads of ``executor`` do jobs by ``function``."""
+
+    async def perform(job: Job) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(executor, function, job)
+
+    return perform
+
+
+def in_forks(forks: Forks, elsewhere: Elsewhere) -> Callable[[Prepare], Awaitable[Plan]]:
+    """Let ``forks``, which do the work of ``elsewhere``, make plans."""
+
+    async def perform(ask: Prepare) -> Plan:
+        written = await forks.call(elsewhere.call_of(ask.facts), ask.facts.request.body)
+        return elsewhere.read(written, ask.facts)
+
+    return perform
+
+
 @contextmanager
-def preparation_threads(sizes: Sequence[LaneSize] = LANES) -> Iterator[Preparation]:
-    """Threads for one worker, ended with the context."""
-    with ExitStack() as stack:
-        executors = [ThreadPoolExecutor(size.threads, thread_name_prefix="prepare") for size in sizes]
-        yield Preparation([Lane(size, stack.enter_context(of)) for size, of in zip(sizes, executors, strict=True)])
+def lanes_of_a_worker(large: Callable[[Prepare], Awaitable[Plan]]) -> Iterator[Preparation[Prepare, Plan]]:
+    """The lane for small bodies, in threads that end with the context, and those for all others, done by ``large``."""
+    small, *others = LANES
+    with ThreadPoolExecutor(small.at_once, thread_name_prefix="prepare") as executor:
+        lanes = [Lane(small, in_threads(executor, Prepare.plan))]
+        yield Preparation([*lanes, *(Lane(size, large) for size in others)])

@@ -9,7 +9,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -25,6 +25,7 @@ from sidecar.config.load import ConfigError, read_sealing_key, read_store_url
 from sidecar.config.models import Config
 from sidecar.egress.loader import ImageLoader, decoding_processes
 from sidecar.exchange.catalog import Catalog
+from sidecar.exchange.plan import Plan, Prepare
 from sidecar.extproc.sessions import Sessions
 from sidecar.extproc.transport.grpc_aio import ExtProcService
 from sidecar.identity.authenticator import Authenticator
@@ -33,11 +34,13 @@ from sidecar.responses.errors import ApiError
 from sidecar.responses.sealing import Sealer
 from sidecar.server.accounts import keep_accounts, new_life
 from sidecar.server.contracts import Contracts
+from sidecar.server.elsewhere import Elsewhere
+from sidecar.server.forks import Forks
 from sidecar.server.heartbeat import beat_forever
 from sidecar.server.listeners import listen
 from sidecar.server.models import load_models
 from sidecar.server.performers import make_performers
-from sidecar.server.preparation import preparation_threads
+from sidecar.server.preparation import in_forks, lanes_of_a_worker
 from sidecar.server.supervisor import READY, STACKS_SIGNAL
 from sidecar.store import Store
 from sidecar.surfaces import SURFACES, Surface
@@ -54,6 +57,9 @@ _LAST_WORDS_SECONDS = 2.0
 _LAST_WRITES_SECONDS = 0.5
 # All that a stop may take on top of the drain; a little less than the supervisor's patience.
 _LONGEST_END_SECONDS = 8.0
+
+PrepareLarge = Callable[[Prepare], Awaitable[Plan]]
+"""Makes the plan of a request whose body is not small."""
 
 _log = logging.getLogger(__name__)
 
@@ -79,7 +85,10 @@ def run_worker(config: Config, index: int) -> None:
     gc.set_threshold(50_000, 10, 10)
     # The loop shares the interpreter with the threads that render prompts: hand over quickly.
     sys.setswitchinterval(0.001)
-    uvloop.run(_serve(config, index, catalog, surfaces))
+    elsewhere = Elsewhere(catalog, surfaces)
+    # The last moment at which this process has one thread.
+    forks = Forks(elsewhere.work, Prepare.seconds)
+    uvloop.run(_serve(config, index, catalog, surfaces, forks, in_forks(forks, elsewhere)))
 
 
 def _make_directory(sockets: Path) -> None:
@@ -89,10 +98,17 @@ def _make_directory(sockets: Path) -> None:
         raise ConfigError(f"sockets: {error}") from error
 
 
-async def _serve(config: Config, index: int, catalog: Catalog, surfaces: dict[str, Surface]) -> None:
+async def _serve(
+    config: Config,
+    index: int,
+    catalog: Catalog,
+    surfaces: dict[str, Surface],
+    forks: Forks,
+    prepare_large: PrepareLarge,
+) -> None:
     stop = _stop_event()
-    async with decoding_processes(config.images) as decoders:
-        await _serve_until(stop, config, index, catalog, surfaces, decoders)
+    async with forks, decoding_processes(config.images) as decoders:
+        await _serve_until(stop, config, index, catalog, surfaces, decoders, prepare_large)
 
 
 async def _serve_until(
@@ -102,10 +118,11 @@ async def _serve_until(
     catalog: Catalog,
     surfaces: dict[str, Surface],
     decoders: Pool,
+    prepare_large: PrepareLarge,
 ) -> None:
     store, life = Store(read_store_url(config.store)), new_life()
     with (
-        preparation_threads() as preparation,
+        lanes_of_a_worker(prepare_large) as preparation,
         # Apart, so that large images do not hold up the prompts of other requests.
         ThreadPoolExecutor(max_workers=2, thread_name_prefix="images") as threads,
     ):

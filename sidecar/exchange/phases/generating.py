@@ -37,7 +37,7 @@ class LiveAnswer:
             reader,
             self.writer,
             StopStrings(plan.generation.stop),
-            plan.parser,
+            plan.parser(),
             report.usage,
             parallel_calls=plan.parallel_calls,
         )

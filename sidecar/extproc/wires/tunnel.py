@@ -43,8 +43,8 @@ class TunnelWire:
             **call.headers,
         }
         lines = "".join(f"{name}: {value}\r\n" for name, value in head.items())
-        request = f"POST {call.path} HTTP/1.1\r\n{lines}\r\n".encode("latin-1") + call.body
-        yield from messages.request_body(request, end=False)
+        before = f"POST {call.path} HTTP/1.1\r\n{lines}\r\n".encode("latin-1")
+        yield from messages.request_body(call.body, end=False, head=before)
 
     def receive(self, message: ProcessingRequest) -> tuple[bytes, WireEnd | None]:
         """The call's bytes and end. The tunnel's own head is synthetic; anything but 200 is the ingress's failure."""

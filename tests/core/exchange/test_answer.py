@@ -48,7 +48,7 @@ class Played:
     ) -> None:
         self.usage = Usage()
         self.writer = EventWriter(ResponseIds("0" * 26), {"id": "resp_0"})
-        parser = style.parser(FUNCTIONS, "")
+        parser = style.parser(FUNCTIONS, opened=style.opens_reasoning(""))
         self.answer = Answer(Pieces(), self.writer, StopStrings(()), parser, self.usage, parallel_calls=parallel)
         written = [self.answer.feed(piece.encode()) for piece in pieces]
         self.events: list[ReceivedEvent] = parse(b"".join([*written, self.answer.close(("", 0), finish)]))

@@ -29,12 +29,13 @@ from sidecar.egress.loader import ImageLoader
 from sidecar.exchange.commands import Command
 from sidecar.exchange.events import Event
 from sidecar.exchange.exchange import Exchange
+from sidecar.exchange.plan import Prepare
 from sidecar.extproc.session import Session
 from sidecar.extproc.wires import WIRES
 from sidecar.images.image import Image, ImageRef
 from sidecar.responses.errors import ApiError
 from sidecar.server.performers import make_performers
-from sidecar.server.preparation import LANES, Lane, Preparation
+from sidecar.server.preparation import LANES, Lane, Preparation, in_threads
 from tests.core import kit
 from tests.core.in_place import InPlace
 from tests.core.sse import parse
@@ -130,7 +131,7 @@ class Run:
 
     def __init__(self, wire: str, exchange: Exchange, executor: ThreadPoolExecutor, images: ImageLoader) -> None:
         self.envoy, self.clock, self.exchange = Envoy(), Clock(), exchange
-        preparation = Preparation([Lane(LANES[-1], executor)])
+        preparation = Preparation([Lane(LANES[-1], in_threads(executor, Prepare.plan))])
         performers = make_performers(preparation, ADMITS_ALL, images, executor, limits=ImageLimits(), worker="w1")
         self.session = Session(self.envoy, exchange, WIRES[wire](), performers, (), self.clock)
 

@@ -39,8 +39,8 @@ def test_markers_of_both_must_show() -> None:
 
 
 def test_answers_without_functions_are_text_unless_the_format_frames_all() -> None:
-    assert isinstance(choose_style("", reasoning="none", calls="hermes").parser({}, ""), PlainText)
-    assert not isinstance(choose_style("", reasoning="none", calls="harmony").parser({}, ""), PlainText)
+    assert isinstance(choose_style("", reasoning="none", calls="hermes").parser({}, opened=False), PlainText)
+    assert not isinstance(choose_style("", reasoning="none", calls="harmony").parser({}, opened=False), PlainText)
     assert isinstance(guided_parser({}), PlainText)
 
 
@@ -75,6 +75,6 @@ def test_markers_like_those_of_reasoning_are_told(template: str, reasoning: str,
 
 def test_text_between_markers_is_read_without_functions_too() -> None:
     style = choose_style("", reasoning="cohere", calls="cohere")
-    parser = style.parser({}, "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>")
+    parser = style.parser({}, opened=style.opens_reasoning("<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>"))
     generation = "<|START_THINKING|>Hm.<|END_THINKING|><|START_RESPONSE|>Hi.<|END_RESPONSE|>"
     assert found(run(parser, generation)) == [("reasoning", "Hm."), text("Hi.")]

@@ -1,19 +1,30 @@
 """Lanes of preparation: what waits for what, and what is refused at once."""
 
 import asyncio
-from collections.abc import Iterator
-from concurrent.futures import CancelledError
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import pairwise
 from math import inf
 from threading import Event
+from typing import Any
 
 import pytest
 
 from sidecar.responses.errors import ApiError
-from sidecar.server.preparation import LANES, LaneSize, Preparation, preparation_threads
+from sidecar.server.preparation import LANES, Lane, LaneSize, Preparation, in_threads
 
-SIZES = (LaneSize(10, threads=1, places=3), LaneSize(inf, threads=1, places=2))
+SIZES = (LaneSize(10, at_once=1, places=3), LaneSize(inf, at_once=1, places=2))
 SMALL, LARGE = 10, 11
+
+Lanes = Preparation[Callable[[], Any], Any]
+"""Lanes whose jobs are functions to be called."""
+
+
+@contextmanager
+def preparation_threads(sizes: Sequence[LaneSize]) -> Iterator[Lanes]:
+    with ThreadPoolExecutor(4) as executor:
+        yield Preparation([Lane(size, in_threads(executor, lambda job: job())) for size in sizes])
 
 
 @pytest.fixture
@@ -25,13 +36,13 @@ def gate() -> Iterator[Event]:
 
 
 @pytest.fixture
-def lanes(gate: Event) -> Iterator[Preparation]:
+def lanes(gate: Event) -> Iterator[Lanes]:
     with preparation_threads(SIZES) as lanes:
         yield lanes
         gate.set()
 
 
-def begin(lanes: Preparation, body_bytes: int, gate: Event, client: str = "a client") -> "asyncio.Task[str]":
+def begin(lanes: Lanes, body_bytes: int, gate: Event, client: str = "a client") -> "asyncio.Task[str]":
     def job() -> str:
         assert gate.wait(60)
         return "done"
@@ -39,7 +50,7 @@ def begin(lanes: Preparation, body_bytes: int, gate: Event, client: str = "a cli
     return asyncio.create_task(lanes.run(job, body_bytes, client))
 
 
-async def test_a_small_request_does_not_wait_for_large_ones(lanes: Preparation, gate: Event) -> None:
+async def test_a_small_request_does_not_wait_for_large_ones(lanes: Lanes, gate: Event) -> None:
     large = [begin(lanes, LARGE, gate) for _ in range(2)]
     assert await lanes.run(lambda: "small", SMALL, "a client") == "small"
     assert not any(task.done() for task in large)
@@ -47,7 +58,7 @@ async def test_a_small_request_does_not_wait_for_large_ones(lanes: Preparation, 
     assert await asyncio.gather(*large) == ["done", "done"]
 
 
-async def test_one_more_than_there_are_places_is_refused_at_once(lanes: Preparation, gate: Event) -> None:
+async def test_one_more_than_there_are_places_is_refused_at_once(lanes: Lanes, gate: Event) -> None:
     waiting = [begin(lanes, LARGE, gate) for _ in range(2)]
     await asyncio.sleep(0)
     with pytest.raises(ApiError) as refusal:
@@ -59,7 +70,7 @@ async def test_one_more_than_there_are_places_is_refused_at_once(lanes: Preparat
     assert await lanes.run(lambda: "later", LARGE, "a client") == "later"
 
 
-async def test_a_request_whose_client_leaves_gives_its_place_to_another(lanes: Preparation, gate: Event) -> None:
+async def test_a_request_whose_client_leaves_gives_its_place_to_another(lanes: Lanes, gate: Event) -> None:
     running, waiting = (begin(lanes, LARGE, gate) for _ in range(2))
     await asyncio.sleep(0)
     waiting.cancel()
@@ -72,7 +83,7 @@ async def test_a_request_whose_client_leaves_gives_its_place_to_another(lanes: P
     assert (await running, await another) == ("done", "done")
 
 
-async def test_a_running_request_keeps_its_place_when_its_client_leaves(lanes: Preparation, gate: Event) -> None:
+async def test_a_running_request_keeps_its_place_when_its_client_leaves(lanes: Lanes, gate: Event) -> None:
     begun = Event()
 
     def job() -> None:
@@ -90,7 +101,7 @@ async def test_a_running_request_keeps_its_place_when_its_client_leaves(lanes: P
     assert await waiting == "done"
 
 
-async def test_a_fault_of_the_job_is_the_caller_s(lanes: Preparation) -> None:
+async def test_a_fault_of_the_job_is_the_caller_s(lanes: Lanes) -> None:
     def job() -> None:
         raise ApiError("invalid_request", "bad")
 
@@ -106,7 +117,7 @@ async def test_a_client_is_next_however_many_requests_of_another_wait(gate: Even
         assert gate.wait(60)
         order.append(name)
 
-    with preparation_threads([LaneSize(inf, threads=1, places=20)]) as one_lane:
+    with preparation_threads([LaneSize(inf, at_once=1, places=20)]) as one_lane:
 
         def run(client: str, name: str) -> "asyncio.Task[None]":
             return asyncio.create_task(one_lane.run(lambda: job(name), SMALL, client))
@@ -122,7 +133,7 @@ async def test_a_client_is_next_however_many_requests_of_another_wait(gate: Even
 
 
 async def test_in_a_full_lane_the_client_with_most_requests_gives_up_its_newest(gate: Event) -> None:
-    with preparation_threads([LaneSize(inf, threads=1, places=5)]) as lanes:
+    with preparation_threads([LaneSize(inf, at_once=1, places=5)]) as lanes:
         greedy = [begin(lanes, SMALL, gate, "greedy") for _ in range(5)]
         await asyncio.sleep(0)
         others = [begin(lanes, SMALL, gate, "other") for _ in range(2)]

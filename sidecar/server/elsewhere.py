@@ -1,0 +1,87 @@
+"""Preparing a request in another process, one that was forked when the models had been loaded.
+
+There and back go only what a request brings: the models with their tokenizers, and the surfaces with their keys, are on
+both sides, and are told by their names.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sidecar.backends.triton.contracts.contract import Contract
+from sidecar.exchange.asks import Facts
+from sidecar.exchange.catalog import Catalog, ServedModel
+from sidecar.exchange.events import RequestComplete
+from sidecar.exchange.plan import Plan, make_plan
+from sidecar.responses.sealing import Sealer
+from sidecar.surfaces.surface import Surface
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a fork has to know besides the request's body: ``request`` comes without it.
+
+    ``contracts`` are those of the models whose contract is known, by the model's name.
+    """
+
+    surface: str
+    contracts: Mapping[str, Contract]
+    request: RequestComplete
+    entropy: bytes
+
+
+class Elsewhere:
+    """Both sides of the way: :meth:`call_of` and :meth:`read` are the worker's, :meth:`work` is a fork's.
+
+    ``catalog`` and ``surfaces`` are what was loaded before the fork.
+    """
+
+    def __init__(self, catalog: Catalog, surfaces: Mapping[str, Surface]) -> None:
+        self._catalog = catalog
+        self._surfaces = surfaces
+
+    def call_of(self, facts: Facts) -> Call:
+        """The call for a request."""
+        surface = next(name for name, surface in self._surfaces.items() if surface is facts.surface)
+        contracts = {model.name: model.contract for model in facts.catalog if model.contract is not None}
+        return Call(surface, contracts, replace(facts.request, body=b""), facts.entropy)
+
+    def work(self, call: Call, body: bytes) -> bytes:
+        """The plan for a request, written down.
+
+        Raises:
+            ApiError: as :func:`make_plan`.
+        """
+        catalog = self._catalog
+        for name, contract in call.contracts.items():
+            catalog = catalog.with_contract(name, contract)
+        surface = self._surfaces[call.surface]
+        written = io.BytesIO()
+        plan = make_plan(Facts(surface, catalog, replace(call.request, body=body), call.entropy))
+        _Writer(written, pickle.HIGHEST_PROTOCOL).dump(plan)
+        return written.getvalue()
+
+    def read(self, written: bytes, facts: Facts) -> Plan:
+        """The plan that was written down for a request."""
+        plan: Plan = _Reader(written, facts).load()
+        return plan
+
+
+class _Writer(pickle.Pickler):
+    def persistent_id(self, value: Any) -> str | None:
+        if isinstance(value, ServedModel):
+            return value.name
+        return "" if isinstance(value, Sealer) else None
+
+
+class _Reader(pickle.Unpickler):
+    def __init__(self, written: bytes, facts: Facts) -> None:
+        super().__init__(io.BytesIO(written))
+        self._facts = facts
+
+    def persistent_load(self, name: str) -> Any:
+        return self._facts.catalog.find(name) if name else self._facts.surface.sealer

@@ -1,0 +1,62 @@
+"""A plan that was made in another process is the plan that would have been made here."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from sidecar.config.models import SurfaceSettings
+from sidecar.exchange.asks import Facts
+from sidecar.exchange.catalog import Catalog
+from sidecar.exchange.events import RequestComplete
+from sidecar.exchange.plan import make_plan
+from sidecar.responses.errors import ApiError
+from sidecar.responses.sealing import KEY_BYTES, Sealer
+from sidecar.server.elsewhere import Elsewhere
+from sidecar.surfaces import SURFACES
+from sidecar.surfaces.surface import Surface
+from tests.core.kit import catalog, image_model, image_request, model, request
+
+SEALING = replace(
+    SURFACES["node"], settings=SurfaceSettings(encrypted_reasoning="sealed"), sealer=Sealer(bytes(KEY_BYTES))
+)
+TOOL: Any = {"type": "function", "name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}}
+IMAGE = "data:image/png;base64,AAAA"
+
+
+def both_ways(asked: RequestComplete, surface: Surface, served: Catalog) -> tuple[Facts, Elsewhere]:
+    """What an exchange knows once a contract has been told, and the way to a process that was forked before."""
+    unknown = Catalog(served.node, served.keep_alive, [replace(one, contract=None) for one in served])
+    return Facts(surface, served, asked, bytes(range(18))), Elsewhere(
+        unknown, {"other": SURFACES["node"], "s": surface}
+    )
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        request(),
+        request(stream=True, tools=[TOOL], metadata={"k": "v"}),
+        request(reasoning={"effort": "low"}, include=["reasoning.encrypted_content"]),
+        image_request(IMAGE),
+    ],
+)
+def test_a_plan_comes_back_as_it_was_made(asked: RequestComplete) -> None:
+    facts, elsewhere = both_ways(asked, SEALING, catalog(image_model()))
+    call = elsewhere.call_of(facts)
+    assert not call.request.body
+    assert elsewhere.read(elsewhere.work(call, asked.body), facts) == make_plan(facts)
+
+
+def test_the_model_is_the_one_that_the_exchange_knows() -> None:
+    facts, elsewhere = both_ways(request(), SURFACES["node"], catalog(model()))
+    plan = elsewhere.read(elsewhere.work(elsewhere.call_of(facts), facts.request.body), facts)
+    assert plan.model is facts.catalog.find("letters")
+
+
+def test_a_refusal_is_raised_there() -> None:
+    facts, elsewhere = both_ways(request(temperature=9), SURFACES["node"], catalog(model()))
+    with pytest.raises(ApiError, match="temperature"):
+        elsewhere.work(elsewhere.call_of(facts), facts.request.body)

@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, get_args
 
 from sidecar.exchange.asks import Ask, LastAsk
+from sidecar.exchange.check_guides import CheckGuides
 from sidecar.exchange.events import Event
 from sidecar.exchange.fetch_images import FetchImages
 from sidecar.exchange.phases import Phase
 from sidecar.exchange.plan import Prepare
 
-ASKS: tuple[type[Ask[Any]] | type[LastAsk], ...] = (Prepare, FetchImages)
+ASKS: tuple[type[Ask[Any]] | type[LastAsk], ...] = (Prepare, CheckGuides, FetchImages)
 """Those that a worker has performed, in the order in which they are made."""
 
 Transitions = Mapping[type[Phase], Mapping[type[Event], frozenset[type[Phase]]]]

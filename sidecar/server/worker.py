@@ -31,6 +31,7 @@ from sidecar.killable import Pool
 from sidecar.responses.errors import ApiError
 from sidecar.responses.sealing import Sealer
 from sidecar.server.contracts import Contracts
+from sidecar.server.grammars import grammar_processes
 from sidecar.server.heartbeat import beat_forever
 from sidecar.server.models import load_models
 from sidecar.server.performers import make_performers
@@ -87,8 +88,8 @@ def _make_directory(sockets: Path) -> None:
 
 async def _serve(config: Config, index: int, catalog: Catalog, surfaces: dict[str, Surface]) -> None:
     stop = _stop_event()
-    async with decoding_processes(config.images) as decoders:
-        await _serve_until(stop, config, index, catalog, surfaces, decoders)
+    async with decoding_processes(config.images) as decoders, grammar_processes() as grammars:
+        await _serve_until(stop, config, index, catalog, surfaces, decoders, grammars)
 
 
 async def _serve_until(
@@ -98,6 +99,7 @@ async def _serve_until(
     catalog: Catalog,
     surfaces: dict[str, Surface],
     decoders: Pool,
+    grammars: Pool,
 ) -> None:
     with (
         preparation_threads() as preparation,
@@ -105,7 +107,7 @@ async def _serve_until(
         ThreadPoolExecutor(max_workers=2, thread_name_prefix="images") as threads,
     ):
         images = ImageLoader(config.images, decoders, threads)
-        performers = make_performers(preparation, images, threads)
+        performers = make_performers(preparation, grammars, images, threads)
         contracts = Contracts(config.triton.address)
         sessions = Sessions(catalog, surfaces, performers, (AccessLog(), BrokenCharacters(), contracts))
         server, set_health = await _start(config, index, sessions)

@@ -16,7 +16,6 @@ from types import FrameType
 from typing import Any
 
 from sidecar.generation.formats import FORMATS
-from sidecar.guidance.decision import plan_guidance
 from sidecar.guidance.dialects import dialect_of
 from sidecar.guidance.limits import excess
 from sidecar.guidance.schemas import schema_fault
@@ -24,7 +23,7 @@ from sidecar.guidance.self_contained import OverlongError, UnresolvableError, se
 from sidecar.guidance.shapes import shape_fault
 from sidecar.guidance.validation import fits
 from sidecar.responses.errors import ApiError
-from tests.core.guidance.requests import json_schema, request, tool
+from tests.core.guidance.requests import checked_guidance, json_schema, request, tool
 from tests.hostile.schemas import HOSTILE
 
 MOST_SECONDS = 10
@@ -47,7 +46,7 @@ def perform(schema: Any, answer: str) -> list[str]:
     for body in bodies:
         try:
             asked = request(**body)
-            guidance = plan_guidance(asked, True, "refuse", framing=FRAMING, call_guide_form="ebnf_grammar")
+            guidance = checked_guidance(asked, framing=FRAMING, call_guide_form="ebnf_grammar")
         except ApiError as refused:
             assert refused.status == 400
             assert refused.param

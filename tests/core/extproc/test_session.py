@@ -110,7 +110,7 @@ class Run:
 
     def __init__(self, wire: str, exchange: Exchange, executor: ThreadPoolExecutor, images: ImageLoader) -> None:
         self.envoy, self.clock, self.exchange = Envoy(), Clock(), exchange
-        performers = make_performers(Preparation([Lane(LANES[-1], executor)]), images, executor)
+        performers = make_performers(Preparation([Lane(LANES[-1], executor)]), InPlace(), images, executor)
         self.session = Session(self.envoy, exchange, WIRES[wire](), performers, (), self.clock)
 
     def push(self, *messages: ProcessingRequest) -> None:

@@ -17,7 +17,7 @@ from sidecar.guidance.limits import excess
 from sidecar.guidance.positions import Path
 from sidecar.guidance.remember import remembered
 from sidecar.guidance.schemas import Schema, schema_fault
-from sidecar.guidance.self_contained import OverlongError, UnresolvableError, self_contained
+from sidecar.guidance.self_contained import OverlargeError, UnresolvableError, self_contained
 from sidecar.responses.errors import ApiError
 from sidecar.responses.request import ResponsesRequest
 from sidecar.responses.text_format import JsonObject, JsonSchemaFormat
@@ -31,6 +31,8 @@ MOST_TEXT = 1_000_000
 """Characters of the schemas of all functions of a request."""
 MOST_GUIDING_TEXT = 600_000
 """Characters of those that decoding is guided by: making a grammar takes longer than a look at a schema."""
+MOST_GUIDING_BRACES = 30_000
+"""``{`` in those: about as many schemas, which are what a look at them costs by, ten microseconds each."""
 
 _REMEMBERED = 4_000_000
 _ARGUMENTS: Path = ("properties", "arguments")
@@ -67,7 +69,7 @@ def argument_schemas(request: ResponsesRequest) -> Mapping[str, Guiding]:
     """
     demanded = {tool.name for tool in demanded_tools(request)}
     schemas: dict[str, Guiding] = {}
-    size = guiding_size = 0
+    size = guiding_size = guiding_braces = 0
     for index, tool in enumerate(request.tools):
         param = f"tools[{index}].parameters"
         guiding = tool.strict or tool.name in demanded
@@ -77,8 +79,10 @@ def argument_schemas(request: ResponsesRequest) -> Mapping[str, Guiding]:
         text = document(parameters)
         size += len(text)
         guiding_size += len(text) * guiding
-        _check_together(size, MOST_TEXT, "schemas")
-        _check_together(guiding_size, MOST_GUIDING_TEXT, "schemas that arguments are kept to")
+        guiding_braces += text.count("{") * guiding
+        _check_together(size, MOST_TEXT, "schemas", "characters")
+        _check_together(guiding_size, MOST_GUIDING_TEXT, "schemas that arguments are kept to", "characters")
+        _check_together(guiding_braces, MOST_GUIDING_BRACES, "schemas that arguments are kept to", "opening braces")
         if guiding:
             _check_object(tool, param)
             schemas[tool.name] = _guiding(text, param)
@@ -133,8 +137,8 @@ def _translated(text: str) -> _Translated:
         schema = self_contained(json.loads(text))
     except UnresolvableError:
         return _Translated({}, "", "a reference does not lead to a schema in it")
-    except OverlongError:
-        return _Translated({}, "", "its references lead through names that are too long")
+    except OverlargeError as error:
+        return _Translated({}, "", str(error))
     return _Translated(schema, document(schema), excess(schema))
 
 
@@ -166,9 +170,9 @@ def _arguments(tool: FunctionTool) -> Schema:
     return NO_ARGUMENTS if tool.parameters is None else {**tool.parameters, "type": "object"}
 
 
-def _check_together(size: int, most: int, which: str) -> None:
-    if size > most:
-        message = f"The functions' {which} have more than {most} characters together."
+def _check_together(count: int, most: int, which: str, what: str) -> None:
+    if count > most:
+        message = f"The functions' {which} have more than {most} {what} together."
         raise ApiError("invalid_request", message, "tools")
 
 

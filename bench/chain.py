@@ -129,7 +129,7 @@ class _Serializer:
     def __init__(self) -> None:
         self.called = asyncio.Event()
 
-    def send(self, message: ProcessingResponse) -> None:
+    def send(self, message: ProcessingResponse, _mark: int) -> None:
         message.SerializeToString()
         self.called.set()
 

@@ -15,7 +15,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from stack import protobuf, setup
+from stack import postgres, protobuf, setup
 from stack.envoy import Wire
 from stack.local import SCRIPTED_MODELS, SMOLLM2, LocalStack
 from stack.net import why_not_port
@@ -193,6 +193,7 @@ def down() -> None:
 def test(context: typer.Context) -> None:
     """Install what the tests need and run them all, with a report of coverage; arguments go to pytest instead."""
     with Steps() as progress:
+        postgres.install(progress)
         setup.install_triton(progress)
         setup.install_node_packages(progress)
         setup.install_python_clients(progress)

@@ -148,6 +148,9 @@ class Envoy:
                 "--disable-hot-restart",
                 "--log-level",
                 "warning",
+                # The access log is written after 10 seconds by default.
+                "--file-flush-interval-msec",
+                "200",
                 # It warns about api_key_auth, which is marked as work in progress, eight times at each start.
                 "--component-log-level",
                 "misc:error",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pwd
 import re
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 _ERROR_LINE = re.compile(r"ERROR:|npm (error|ERR!)|E:")
 _MOST_ERRORS = 3
@@ -19,13 +21,21 @@ class StackError(Exception):
     """A part that cannot be installed or started; the message is one sentence for the user."""
 
 
-def run(command: Sequence[str | Path], failure: str, directory: Path | None = None) -> str:
-    """The output of a command that ends by itself, run in ``directory`` or else in the current one.
+def run(command: Sequence[str | Path], failure: str, directory: Path | None = None, user: str | None = None) -> str:
+    """The output of a command that ends by itself, run in ``directory`` and by ``user`` or else as this process is.
 
     Raises:
         StackError: it failed; the message is ``failure`` and what the command says of the reason.
     """
-    done = subprocess.run(command, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    done: subprocess.CompletedProcess[str] = subprocess.run(
+        command,
+        cwd=directory,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        **_as_user(user),
+    )
     if done.returncode:
         raise StackError(f"{failure}: {reason(done.stderr or done.stdout) or f'status {done.returncode}'}")
     return done.stdout
@@ -38,6 +48,11 @@ def reason(output: str) -> str:
     return " ".join(errors[:_MOST_ERRORS] or lines[-1:])
 
 
+def _as_user(user: str | None) -> dict[str, Any]:
+    """What makes a child another user's, with no group but that user's own."""
+    return {} if user is None else {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []}
+
+
 class Process:
     """A running part. It leads a process group of its own, so that ending it ends its children too."""
 
@@ -48,8 +63,12 @@ class Process:
         log: Path,
         env: Mapping[str, str] | None = None,
         directory: Path | None = None,
+        user: str | None = None,
     ) -> None:
-        """``env`` is added to the environment; ``directory`` is where the part runs, or else the current one."""
+        """``env`` is added to the environment; ``directory`` is where the part runs, or else the current one.
+
+        ``user`` is who runs it, or else this process's user.
+        """
         self.name = name
         self.log = log
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -62,6 +81,7 @@ class Process:
                 stderr=subprocess.STDOUT,
                 env={**os.environ, **(env or {})},
                 start_new_session=True,
+                **_as_user(user),
             )
 
     @property
@@ -91,10 +111,10 @@ class Process:
         """The last lines of the log, for error messages."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
-    def stop(self, grace: float = 10.0) -> None:
-        """SIGTERM, then SIGKILL to the whole group after ``grace`` seconds; returns when it has ended."""
+    def stop(self, grace: float = 10.0, ask: signal.Signals = signal.SIGTERM) -> None:
+        """The signal ``ask``, then SIGKILL to the group after ``grace`` seconds; returns when it has ended."""
         if self.running():
-            self._popen.terminate()
+            self._popen.send_signal(ask)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._popen.wait(grace)
         self.kill()

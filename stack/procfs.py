@@ -25,8 +25,7 @@ def command_line(pid: int) -> list[str]:
 
 def started(pid: int) -> int | None:
     """When a process started, in ticks since boot; ``None`` where it has ended, reaped or not."""
-    # The second field is the program's name in parentheses and may hold blanks.
-    fields = _read(pid, "stat").rpartition(b")")[2].split()
+    fields = _status(pid)
     return None if not fields or fields[0] == b"Z" else int(fields[19])
 
 
@@ -38,6 +37,17 @@ def leads_a_group(pid: int) -> bool:
 def members(group: int) -> list[int]:
     """The processes of a process group."""
     return [pid for pid in all_pids() if _group(pid) == group]
+
+
+def children(parent: int) -> list[int]:
+    """The processes that a process has started and that have not ended."""
+    return [pid for pid in all_pids() if _status(pid)[1:2] == [str(parent).encode()]]
+
+
+def _status(pid: int) -> list[bytes]:
+    """What ``stat`` tells, from the third field on; nothing of a process that has gone."""
+    # The second field is the program's name in parentheses and may hold blanks.
+    return _read(pid, "stat").rpartition(b")")[2].split()
 
 
 def _group(pid: int) -> int | None:

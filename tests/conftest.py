@@ -10,6 +10,7 @@ from hypothesis import settings
 
 from stack.local import SCRIPTED, SCRIPTED_BY_CONTRACT, SMOLLM2, THINKING, LocalStack
 from stack.paths import TOKENIZER, TRITON_VENV
+from stack.postgres import Postgres
 from stack.triton import Triton
 from stack.triton import start as start_triton
 
@@ -24,6 +25,7 @@ _MARKS = {
     "fuzz": "core",
     "contracts": "contract",
     "egress": "egress",
+    "store": "store",
     "hostile": "hostile",
     "e2e": "e2e",
 }
@@ -76,3 +78,46 @@ def own_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """A stack with the scripted model and a Triton of its own, for one test that may break its parts."""
     with LocalStack(tmp_path_factory.mktemp("own"), models=[SCRIPTED]) as stack:
         yield stack
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
+    """A PostgreSQL server. Tests must leave it running, and keep to databases of their own."""
+    server = Postgres(tmp_path_factory.mktemp("postgres") / "postgres.log", sync=False)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def migrated(postgres: Postgres) -> str:
+    """The name of a database with this release's schema and nothing in it, to make copies of."""
+    from sidecar.store.migrate import migrate
+
+    name = postgres.create_database()
+    migrate(postgres.url(name))
+    return name
+
+
+@pytest.fixture
+def postgres_url(postgres: Postgres, migrated: str) -> Iterator[str]:
+    """A store of this test alone, on PostgreSQL."""
+    name = postgres.create_database(migrated)
+    yield postgres.url(name)
+    postgres.drop_database(name)
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    """A store of this test alone, on SQLite."""
+    from sidecar.store.migrate import migrate
+
+    url = f"sqlite:///{tmp_path}/store/ledger.db"
+    migrate(url)
+    return url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store_url(request: pytest.FixtureRequest) -> str:
+    """A store of this test alone, once on each engine."""
+    fixture = "sqlite_url" if request.param == "sqlite" else "postgres_url"
+    return str(request.getfixturevalue(fixture))

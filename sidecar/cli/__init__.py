@@ -12,12 +12,15 @@ from typing import Annotated
 
 import typer
 
+from sidecar.cli import keys, orgs, sessions
+from sidecar.cli.options import ConfigFile as _ConfigFile
 from sidecar.config.load import ConfigError, load
 from sidecar.config.models import Config
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
-
-_ConfigFile = Annotated[Path, typer.Option("--config", help="The configuration file (YAML).")]
+app.add_typer(orgs.app, name="orgs")
+app.add_typer(keys.app, name="keys")
+app.add_typer(sessions.app, name="sessions")
 
 
 @app.command()

@@ -16,7 +16,7 @@ from sidecar.config.models import Config
 _HEAD = """\
 # Configuration
 
-<!-- Made from sidecar/config/models.py by `responses-sidecar docs`. -->
+<!-- Made from sidecar/config by `responses-sidecar docs`. -->
 
 One YAML file, given to `responses-sidecar serve --config FILE`. Relative paths are relative to the file. A mistake is
 reported with the key's path, and the command ends with status 2: a key that does not exist, a value of the wrong kind,
@@ -159,7 +159,7 @@ def _default(value: Any) -> str:
         return "none"
     if isinstance(value, float):
         return f"{value:g}"
-    return f"`{value}`" if isinstance(value, str) else json.dumps(value)
+    return f"`{value}`" if isinstance(value, str | Path) else json.dumps(value)
 
 
 def _type(annotation: Any, metadata: list[Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from sidecar.config.models import Config
+from sidecar.config.store import SQLITE, STORE_URL, StoreConfig
 
 _WORDS = {
     "extra_forbidden": "there is no such key",
@@ -83,6 +85,24 @@ def read_sealing_key(path: Path) -> bytes:
     return key
 
 
+def read_store_url(store: StoreConfig) -> str:
+    """The URL of the store, as :func:`load` has resolved its paths. It may hold a password.
+
+    Raises:
+        ConfigError: the file that holds it cannot be read, or holds something else. The message holds nothing of it.
+    """
+    if store.url_file is None:
+        return store.url or f"{SQLITE}{store.state / 'ledger.db'}"
+    try:
+        url = store.url_file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ConfigError(f"store.url_file: {store.url_file} cannot be read ({reason})") from None
+    if not re.match(STORE_URL, url):
+        raise ConfigError(f"store.url_file: {store.url_file} holds no URL that begins with sqlite:/// or postgresql://")
+    return _absolute(url, store.url_file.parent)
+
+
 class _UniqueKeyLoader(yaml.SafeLoader):
     """A safe loader that takes no key twice; YAML's own takes the last silently."""
 
@@ -97,7 +117,22 @@ class _UniqueKeyLoader(yaml.SafeLoader):
 def _resolve(config: Config, base: Path) -> Config:
     models = tuple(model.model_copy(update={"tokenizer": base / model.tokenizer}) for model in config.models)
     sealing_key = base / config.sealing_key if config.sealing_key else None
-    return config.model_copy(update={"sockets": base / config.sockets, "models": models, "sealing_key": sealing_key})
+    store = config.store.model_copy(
+        update={
+            "state": base / config.store.state,
+            "url": _absolute(config.store.url, base) if config.store.url else None,
+            "url_file": base / config.store.url_file if config.store.url_file else None,
+        }
+    )
+    return config.model_copy(
+        update={"sockets": base / config.sockets, "models": models, "sealing_key": sealing_key, "store": store}
+    )
+
+
+def _absolute(url: str, base: Path) -> str:
+    """A SQLite URL with the whole path of its file, any other as it is."""
+    file = url.removeprefix(SQLITE)
+    return url if file == url else f"{SQLITE}{base / file}"
 
 
 def _describe(error: ValidationError) -> list[str]:

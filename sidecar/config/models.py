@@ -9,7 +9,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
+
+from sidecar.config.identity import IdentityConfig
+from sidecar.config.section import Section
+from sidecar.config.store import StoreConfig
 
 _Seconds = Annotated[float, Field(gt=0)]
 _Address = Annotated[str, Field(pattern=r"^[^\s:]+:\d{1,5}$")]
@@ -19,11 +23,7 @@ _Text = Annotated[str, Field(min_length=1, max_length=256)]
 _Count = Annotated[int, Field(ge=1)]
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class TritonConfig(_Section):
+class TritonConfig(Section):
     """Where Triton is asked about its models."""
 
     address: _Address = Field(
@@ -31,7 +31,7 @@ class TritonConfig(_Section):
     )
 
 
-class RequestLimits(_Section):
+class RequestLimits(Section):
     """What a model accepts in one request."""
 
     max_request_bytes: _Count = Field(default=10 * 1024 * 1024, description="bytes of a request's body")
@@ -40,14 +40,14 @@ class RequestLimits(_Section):
     max_images: Annotated[int, Field(ge=0)] = Field(default=32, description="images")
 
 
-class ReasoningMarkers(_Section):
+class ReasoningMarkers(Section):
     """The texts that stand before and after a model's reasoning."""
 
     begin: _Text
     end: _Text
 
 
-class ModelConfig(_Section):
+class ModelConfig(Section):
     """One served model."""
 
     name: _ModelName = Field(description="what clients ask for")
@@ -91,7 +91,7 @@ class ModelConfig(_Section):
     )
 
 
-class ImageLimits(_Section):
+class ImageLimits(Section):
     """Images in requests, and the fetches of those that a URL names."""
 
     allow_http: bool = Field(default=False, description="fetch images over plain http too")
@@ -129,7 +129,7 @@ class ImageLimits(_Section):
     )
 
 
-class SurfaceSettings(_Section):
+class SurfaceSettings(Section):
     """What an operator decides about one surface."""
 
     failed_event: bool = Field(
@@ -148,13 +148,13 @@ class SurfaceSettings(_Section):
     )
 
 
-class SurfacesSettings(_Section):
+class SurfacesSettings(Section):
     """The surfaces by name."""
 
     node: SurfaceSettings = SurfaceSettings()
 
 
-class Config(_Section):
+class Config(Section):
     """The whole file."""
 
     node: Annotated[str, Field(min_length=1, max_length=128)] = Field(description="this node's name, told in answers")
@@ -167,6 +167,8 @@ class Config(_Section):
     triton: TritonConfig
     models: Annotated[tuple[ModelConfig, ...], Field(min_length=1)]
     surfaces: SurfacesSettings = SurfacesSettings()
+    store: StoreConfig = StoreConfig()
+    identity: IdentityConfig = IdentityConfig()
     images: ImageLimits = ImageLimits()
     keep_alive: _Seconds = Field(
         default=15.0, description="seconds of silence in a stream after which a comment is sent"

@@ -11,6 +11,7 @@ from sidecar.generation.stops import StopStrings
 from sidecar.responses.errors import ApiError
 from sidecar.responses.events import EventWriter
 from sidecar.responses.json_text import Json
+from sidecar.responses.marks import BEGUN, NOTHING, REASONING_AT
 from sidecar.responses.open_items import ItemStatus
 from sidecar.responses.usage import Usage
 
@@ -20,7 +21,8 @@ class Answer:
 
     ``parallel_calls`` false ends the answer with its first complete call. ``begun`` tells that something has been
     generated, ``stopped`` that the answer is over although the upstream goes on, ``failure`` what the upstream has
-    reported after what it had generated.
+    reported after what it had generated. ``mark`` is how far the events go: a token whose text is held back counts once
+    some of its text, or of a later one's, stands in an event.
     """
 
     def __init__(
@@ -36,6 +38,7 @@ class Answer:
         self.begun = False
         self.stopped = False
         self.failure: ApiError | None = None
+        self.mark = NOTHING
         self._reader = reader
         self._writer = writer
         self._stops = stops
@@ -80,17 +83,24 @@ class Answer:
         usage.output_tokens += tokens
         parser = self._parser
         reasoned = parser.in_reasoning
+        shown = False
         if text := self._stops.feed(text):
-            self._events += map(self._write, parser.feed(text))
+            for segment in parser.feed(text):
+                if written := self._write(segment):
+                    self._events.append(written)
+                    shown = True
         # The markers around the reasoning belong to it.
         if reasoned or parser.in_reasoning:
             usage.reasoning_tokens += tokens
+        if shown:
+            self.mark = BEGUN | usage.reasoning_tokens << REASONING_AT | usage.output_tokens
         self.stopped = self._has_its_call or self._stops.matched
         return not self.stopped
 
     def begin(self) -> bytes:
         """The events that open the stream."""
         self.begun = True
+        self.mark = BEGUN
         return self._writer.start()
 
     def close(self, held_back: Piece, finish_reason: FinishReason) -> bytes:

@@ -2,7 +2,8 @@
 
 An exchange never waits. It says what it needs, the driver has that performed, and the answer comes back as an
 ``Answered`` event. An :class:`Ask` is answered before the upstream is called; a :class:`LastAsk` is made when the
-exchange is over, and is carried through even when the client, or the worker's drain, has gone.
+exchange is over, performed when its client can be given no more of the answer, and carried through even when the
+client has left, or the worker drains.
 
 Each knows by itself whether a request needs it: one more is a class in a file of its own and a line in the driver's
 table, whose order is the order in which they are made.
@@ -65,7 +66,10 @@ class Ask(ABC, Generic[Result]):
 
 
 class LastAsk(ABC):
-    """Something to be done when an exchange is over. Nobody waits for it but the worker, before it stops."""
+    """Something to be done when an exchange is over. Nobody waits for it but the worker, before it stops.
+
+    Only when it is performed does the report tell how much of the answer has been delivered.
+    """
 
     @classmethod
     @abstractmethod

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sidecar.backends.triton.frames import GrpcStatus
+from sidecar.responses.caller import Caller
 from sidecar.responses.errors import ApiError
 
 if TYPE_CHECKING:
     from sidecar.exchange.asks import Ask
-
-# Set by Envoy's authentication, which replaces one that a client sent.
-_CLIENT = "x-responses-client"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +32,15 @@ class RequestComplete:
     connection: int = 0
 
     @property
+    def caller(self) -> Caller:
+        """On whose behalf it is, as far as authentication has told."""
+        return Caller.of(self.headers)
+
+    @property
     def client(self) -> Hashable:
-        """On whose behalf it is: the name of an authenticated client, or else the connection."""
-        return self.headers.get(_CLIENT) or self.connection
+        """With whom it takes turns: its organization, or else its key, or else its connection."""
+        caller = self.caller
+        return caller.organization or caller.key or self.connection
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sidecar.backends.triton.errors import BackendError
+from sidecar.exchange.delivered import Delivered
+from sidecar.responses.caller import Caller
 from sidecar.responses.usage import Usage
 
 
@@ -49,11 +51,13 @@ class Report:
 
     Attributes:
         request_id: the ``x-request-id`` of the request.
+        caller: on whose behalf it is.
         outcome: ``completed``, ``incomplete``, ``client_gone``, an error's code, or ``ok`` where no response was asked
             for.
         model: the model's name; ``None`` unless a response was asked for and the request accepted.
         stream: whether its answer is an event stream; ``None`` as for ``model``.
-        usage: tokens.
+        usage: tokens, as far as they have been generated.
+        delivered: how many of them the client has been given; final once the transport is over, later than ``done``.
         timing: moments.
         counted: the runtime did not tell the output tokens, they were counted with our tokenizer.
         broke_schema: the text did not fit the schema that was asked for.
@@ -67,10 +71,12 @@ class Report:
     """
 
     request_id: str = ""
+    caller: Caller = field(default_factory=Caller)
     outcome: str = "client_gone"
     model: str | None = None
     stream: bool | None = None
     usage: Usage = field(default_factory=Usage)
+    delivered: Delivered = field(default_factory=Delivered)
     timing: Timing = field(default_factory=Timing)
     counted: bool = False
     broke_schema: bool = False

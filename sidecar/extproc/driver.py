@@ -1,8 +1,8 @@
 """Runs one exchange: has its asks performed, feeds the answers back, and shows observers what happens.
 
 Only the event loop touches an exchange. An ask is a task of its own; it is cancelled as soon as the exchange is over,
-because the client has left, the exchange was aborted, or the ask took too long. The last asks are not: they are carried
-through whatever becomes of the client, and the worker waits for them before it stops.
+because the client has left, the exchange was aborted, or the ask took too long. The last asks are not: they begin when
+the client can be given no more of the answer, are carried through, and the worker waits for them before it stops.
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ class Driver:
         self._clock = clock
         self._deliver = deliver
         self._asks: set[asyncio.Task[None]] = set()
+        self._to_come: list[LastAsk] = []
         self._last: set[asyncio.Task[None]] = set()
 
     def handle(self, event: Event) -> list[Output]:
@@ -80,11 +81,17 @@ class Driver:
 
     @property
     def is_settled(self) -> bool:
-        """Whether no last ask is under way."""
-        return not self._last
+        """Whether no last ask is under way or to come."""
+        return not (self._last or self._to_come)
+
+    def begin_last(self) -> None:
+        """All of the answer has been handed over, or can no longer be: begin what was to come last."""
+        asks, self._to_come = self._to_come, []
+        for ask in asks:
+            self._begin(self._perform_last(ask), self._last)
 
     async def settled(self) -> None:
-        """Wait until the last asks have been carried through."""
+        """Wait until the last asks that have begun have been carried through."""
         while self._last:
             await asyncio.wait(self._last)
 
@@ -103,7 +110,7 @@ class Driver:
             if isinstance(command, Ask):
                 self._begin(self._perform(command), self._asks)
             elif isinstance(command, LastAsk):
-                self._begin(self._perform_last(command), self._last)
+                self._to_come.append(command)
             else:
                 outputs.append(command)
         if self.exchange.done:

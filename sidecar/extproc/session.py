@@ -17,8 +17,10 @@ from sidecar.exchange.events import Abort, ClientGone, RequestComplete, Tick, Up
 from sidecar.exchange.exchange import Exchange
 from sidecar.extproc import messages
 from sidecar.extproc.driver import Clock, Driver, Observer, Performers
+from sidecar.extproc.metadata import add_metadata
 from sidecar.extproc.wires import Wire
 from sidecar.responses.errors import ApiError
+from sidecar.responses.marks import NOTHING
 from sidecar.responses.reply import Reply
 
 
@@ -29,8 +31,12 @@ class Transport(Protocol):
     def congested(self) -> bool:
         """Whether what was sent earlier still waits for Envoy to read it."""
 
-    def send(self, message: ProcessingResponse) -> None:
-        """Send a message, after those that were sent before."""
+    def send(self, message: ProcessingResponse, mark: int) -> None:
+        """Send a message, after those that were sent before.
+
+        Once it has been handed over, ``mark``, unless it is ``NOTHING``, is stored in the session's
+        ``delivered.cell[0]``.
+        """
 
     def close(self) -> None:
         """End the stream well, once everything has been sent: Envoy needs nothing more."""
@@ -48,6 +54,8 @@ class Session:
         observers: Sequence[Observer],
         clock: Clock,
     ) -> None:
+        self.delivered = exchange.report.delivered
+        """Where the transport notes what it has handed over."""
         self._transport = transport
         self._exchange = exchange
         self._driver = Driver(exchange, performers, observers, clock, self._send_all)
@@ -65,9 +73,11 @@ class Session:
             self.abort(self._driver.fault("a message could not be handled"))
 
     def lost(self) -> None:
-        """Envoy has closed the stream: the client has left, or nothing more is needed."""
+        """The stream is over: all has been handed over, or the client has left. What comes last begins."""
         self._take = self._ignore
+        self.delivered.detach()
         self._driver.handle(ClientGone())
+        self._driver.begin_last()
 
     @property
     def due_at(self) -> float:
@@ -134,16 +144,16 @@ class Session:
 
     def _pass_on_rest(self, message: ProcessingRequest) -> None:
         if message.HasField("response_headers"):
-            self._transport.send(messages.response_headers())
+            self._transport.send(messages.response_headers(), NOTHING)
             ended = message.response_headers.end_of_stream
         elif message.HasField("response_body"):
             body = message.response_body
-            self._transport.send(messages.response_body(body.body, end=body.end_of_stream))
+            self._transport.send(messages.response_body(body.body, end=body.end_of_stream), NOTHING)
             ended = body.end_of_stream
         else:
             ended = message.HasField("response_trailers")
             if ended:
-                self._transport.send(messages.response_trailers())
+                self._transport.send(messages.response_trailers(), NOTHING)
         if ended:
             self._close()
 
@@ -152,10 +162,10 @@ class Session:
 
     def _send_all(self, commands: Sequence[Command]) -> None:
         if len(commands) == 1 and type(commands[0]) is SendBody:
-            self._transport.send(messages.response_body(commands[0], end=False))
+            self._transport.send(messages.response_body(commands[0], end=False), self.delivered.written)
             return
         for message in self._messages(commands):
-            self._transport.send(message)
+            self._transport.send(message, self.delivered.written if message.HasField("response_body") else NOTHING)
 
     def _messages(self, commands: Sequence[Command]) -> Iterator[ProcessingResponse]:
         """The fewest messages for ``commands``: bytes that go out together share one."""
@@ -167,14 +177,18 @@ class Session:
                 case SendHead(headers):
                     yield self._wire.head(headers)
                 case Finish():
-                    yield from self._wire.finish(data)
+                    *earlier, last = self._wire.finish(data)
+                    add_metadata(last, self._exchange.report, answered=True)
+                    yield from (*earlier, last)
                     self._close()
                     return
                 case CallUpstream():
                     self._take = self._take_upstream
                     yield from self._wire.call(command, self._request.headers)
                 case Reply():
-                    yield messages.immediate(command)
+                    message = messages.immediate(command)
+                    add_metadata(message, self._exchange.report, answered=False)
+                    yield message
                     self._close()
         if data:
             yield messages.response_body(data, end=False)

@@ -103,6 +103,11 @@ class Sessions:
         for session in list(self._active):
             session.abort(error)
 
+    def close_all(self) -> None:
+        """The streams of all sessions have ended: Envoy reads nothing more."""
+        for session in list(self._active):
+            self.close(session)
+
     async def idle(self, seconds: float) -> bool:
         """Wait for at most ``seconds`` until no session is under way; whether none is."""
         with suppress(TimeoutError):

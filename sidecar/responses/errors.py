@@ -29,6 +29,9 @@ class ErrorKind(NamedTuple):
     should_retry: bool = True
 
 
+CHALLENGE = "Bearer"
+"""How a client can tell who it is, told with every 401."""
+
 INVALID = "invalid_request_error"
 LIMIT = "rate_limit_error"
 PERMISSION = "permission_error"
@@ -63,7 +66,7 @@ CODES: dict[str, ErrorKind] = {
         401,
         "authentication_error",
         "The credentials are missing or invalid.",
-        "Send a valid key as `Authorization: Bearer …`.",
+        "Send one valid key as `Authorization: Bearer …`; the message says what is wrong with the one that was sent.",
     ),
     "credits_exhausted": ErrorKind(
         402,
@@ -159,7 +162,7 @@ CODES: dict[str, ErrorKind] = {
     "node_unavailable": ErrorKind(
         503,
         SERVER,
-        "The node is restarting or stopping.",
+        "The node is restarting or stopping, or cannot reach its store.",
         "Try again after `Retry-After`.",
         retry_after=5,
     ),
@@ -219,4 +222,7 @@ class ApiError(Exception):
             headers["x-should-retry"] = "false"
         if self.allow is not None:
             headers["allow"] = self.allow
+        if self.status == 401:
+            # RFC 9110, section 11.6.1.
+            headers["www-authenticate"] = CHALLENGE
         return headers

@@ -161,6 +161,7 @@ async def _drain(
     await asyncio.sleep(_LAST_WRITES_SECONDS)
     # It waits for an Envoy that does not read.
     await asyncio.wait({asyncio.ensure_future(server.stop(0))}, timeout=_LAST_WRITES_SECONDS)
+    sessions.close_all()
     await sessions.settled()
 
 

@@ -14,6 +14,9 @@ from sidecar.responses.wording import shown
 _MAX_COMPARED = 128
 """Characters of a mistaken path that are compared with the right ones: the comparison takes quadratic time."""
 
+SESSION_COOKIE = "__Host-b3os_session"
+"""The cookie by which a browser shows that its user has logged in, where it shows no key."""
+
 
 class Operation(Enum):
     """What an endpoint does."""
@@ -28,12 +31,14 @@ class Operation(Enum):
 class Endpoint:
     """One method on one path, which may hold one ``{id}``, anywhere in it.
 
-    An id is one segment of a path, in which a slash is percent-encoded; with ``slashes``, as it is too.
+    An id is one segment of a path, in which a slash is percent-encoded; with ``slashes``, as it is too. ``scope`` is
+    what a credential must allow; an endpoint without one needs no credential.
     """
 
     method: str
     path: str
     operation: Operation
+    scope: str | None
     slashes: bool = False
 
     def match(self, path: str) -> str | None:
@@ -49,10 +54,11 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a request is for: an operation, and the id in its path (empty where it has none)."""
+    """What a request is for: an operation, the id in its path (empty where it has none), and the scope it needs."""
 
     operation: Operation
     id: str
+    scope: str | None
 
 
 def find_target(endpoints: Sequence[Endpoint], method: str, path: str) -> Target:
@@ -66,7 +72,7 @@ def find_target(endpoints: Sequence[Endpoint], method: str, path: str) -> Target
     for endpoint in endpoints:
         found = endpoint.match(path)
         if found is not None and endpoint.method == method:
-            return Target(endpoint.operation, found)
+            return Target(endpoint.operation, found, endpoint.scope)
         if found is not None:
             allowed.append(endpoint.method)
     if allowed:

@@ -268,7 +268,7 @@ def test_the_sidecar_is_told_the_client_s_name_and_its_connection(tmp_path: Path
     envoy = Envoy(chosen, tmp_path)
     try:
         envoy.wait_ready()
-        sent = request("POST", PATH, key=KEY, headers=["x-responses-client: another"], body=b"{}")
+        sent = request("POST", PATH, key=KEY, headers=["x-responses-organization: another"], body=b"{}")
         heads = []
         for _ in range(2):
             assert ask(envoy, sent).status == 418
@@ -276,7 +276,7 @@ def test_the_sidecar_is_told_the_client_s_name_and_its_connection(tmp_path: Path
     finally:
         envoy.process.stop()
         server.stop(0)
-    assert {messages.headers_of(head.request_headers.headers)["x-responses-client"] for head in heads} == {"test"}
+    assert {messages.headers_of(head.request_headers.headers)["x-responses-organization"] for head in heads} == {"test"}
     first, second = map(messages.connection_of, heads)
     assert 0 not in (first, second)
     assert first != second

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 
 from sidecar.backends.backend import FinishReason, Piece, Reader
@@ -18,6 +19,8 @@ from sidecar.generation.stops import StopStrings
 from sidecar.responses.errors import ApiError
 from sidecar.responses.events import EventWriter
 from sidecar.responses.json_text import Json, json_bytes
+from sidecar.responses.marks import Counts, mark_of
+from sidecar.responses.usage import Usage
 
 KEEP_ALIVE = b": keep-alive\n\n"
 
@@ -69,6 +72,8 @@ class _Generating(PhaseWithFacts):
         self._note_what_was_read()
         self._check_form(finish_reason)
         response = self._final_response(finish_reason)
+        usage = self._context.report.usage
+        self._context.report.delivered.written = mark_of(usage.output_tokens, usage.reasoning_tokens)
         if live.plan.stream:
             commands = [*self._opening(), SendBody(events + live.writer.finish(response))]
         else:
@@ -150,8 +155,12 @@ class Calling(_Generating):
             if answer.failure is not None:
                 raise answer.failure
             return self, []
-        self._context.report.timing.first_token_at = at
-        commands = [*self._opening(), SendBody(events)] if self._live.plan.stream else []
+        report = self._context.report
+        report.timing.first_token_at = at
+        commands: list[Command] = []
+        if self._live.plan.stream:
+            report.delivered.written = answer.mark
+            commands = [*self._opening(), SendBody(events)]
         following, more = Answering(self._context, self._facts, self._live, at).go_on(at)
         return following, [*commands, *more]
 
@@ -166,6 +175,7 @@ class Answering(_Generating):
         self._answer = live.answer
         self._writer = live.writer
         self._stream = live.plan.stream
+        self._delivered = context.report.delivered
         self._sent_at = upstream_at
         self._next_number = live.writer.next_number
 
@@ -193,6 +203,7 @@ class Answering(_Generating):
         if events:
             self._sent_at = at
             self._next_number = self._writer.next_number
+            self._delivered.written = answer.mark
         return events
 
     def take(self, event: Event) -> Step:
@@ -227,10 +238,17 @@ class Answering(_Generating):
         events = b""
         if context.surface.settings.failed_event:
             failed = {"status": "failed", "error": {"code": error.failed_code, "message": error.message}}
-            told = {"output": writer.cut_output(), "usage": context.report.usage.to_json()}
+            told = {"output": writer.cut_output(), "usage": self._usage_written().to_json()}
             events = writer.finish({**live.plan.response, **failed, **told})
         members = context.surface.error_members(error, context.report.request_id)
         return self._end(error.code, [SendBody(events + writer.error(error, members)), Finish()])
+
+    def _usage_written(self) -> Usage:
+        """The tokens of what was sent, which are those that count."""
+        counts = Counts.of(self._delivered.written)
+        return replace(
+            self._context.report.usage, output_tokens=counts.output_tokens, reasoning_tokens=counts.reasoning_tokens
+        )
 
     def _tick(self, at: float) -> Step:
         if at >= self._silent_at:

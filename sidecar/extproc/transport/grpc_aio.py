@@ -10,6 +10,7 @@ import grpc
 from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingResponse
 from envoy.service.ext_proc.v3.external_processor_pb2_grpc import ExternalProcessorServicer
 
+from sidecar.exchange.delivered import Delivered
 from sidecar.extproc.session import Session
 from sidecar.extproc.sessions import Sessions
 
@@ -38,11 +39,16 @@ class _Stream:
 
     What is sent while a message is handled is written before the next one is read: nothing may pile up here while Envoy
     does not read. What is sent in between, by a tick or an ask, is written by a task of its own.
+
+    A message has been handed over when gRPC has taken it, within the window that Envoy grants. What waits for that, or
+    is given up while it waits, does not count.
     """
 
     def __init__(self, context: grpc.aio.ServicerContext[Any, Any]) -> None:
         self._context = context
+        self._delivered = Delivered()
         self._unsent = deque[ProcessingResponse]()
+        self._marks = deque[int]()
         self._writing = asyncio.Lock()
         self._handling = False
         self._closing = False
@@ -53,8 +59,9 @@ class _Stream:
     def congested(self) -> bool:
         return self._writing.locked()
 
-    def send(self, message: ProcessingResponse) -> None:
+    def send(self, message: ProcessingResponse, mark: int) -> None:
         self._unsent.append(message)
+        self._marks.append(mark)
         self._flush_soon()
 
     def close(self) -> None:
@@ -67,6 +74,7 @@ class _Stream:
         Raises:
             asyncio.CancelledError: Envoy has given the stream up.
         """
+        self._delivered = session.delivered
         reader = asyncio.create_task(self._read(session))
         try:
             await self._over
@@ -99,6 +107,8 @@ class _Stream:
             try:
                 while self._unsent:
                     await self._context.write(self._unsent.popleft())
+                    if mark := self._marks.popleft():
+                        self._delivered.cell[0] = mark
             except grpc.aio.BaseError:
                 self._closing = True
         if self._closing:

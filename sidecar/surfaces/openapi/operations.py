@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from sidecar.responses.errors import CODES
+from sidecar.responses.errors import CHALLENGE, CODES
 from sidecar.responses.json_text import Json, json_bytes
 from sidecar.surfaces.endpoints import Operation
 from sidecar.surfaces.openapi.examples import error_example, event_examples, response_example
@@ -36,6 +36,7 @@ HEADERS: dict[str, Json] = {
         "schema": STRING,
     },
     "allow": {"description": "The methods that are allowed.", "schema": STRING},
+    "www-authenticate": {"description": "How to say who you are.", "schema": {"const": CHALLENGE}},
 }
 """All headers that answers have beside those of HTTP itself, by name."""
 
@@ -62,6 +63,7 @@ def _error(surface: Surface, codes: list[str]) -> Json:
     retry_after = any(kind.retry_after is not None for kind in kinds)
     never = any(not kind.should_retry for kind in kinds) or "infer_backend_unavailable" in codes
     names = ["retry-after"] * retry_after + ["x-should-retry"] * never + ["allow"] * ("method_not_allowed" in codes)
+    names += ["www-authenticate"] * ("unauthorized" in codes)
     return {
         "description": "\n\n".join(f"`{code}`: {CODES[code].meaning}" for code in codes),
         "headers": _headers(*names),
@@ -134,7 +136,6 @@ def _read_openapi(surface: Surface) -> Json:
     return {
         "operationId": "readOpenApi",
         "summary": "Read this document",
-        "security": [],
         "responses": {
             "200": _json("An OpenAPI 3.1 document.", {"type": "object"}),
             **_errors(surface, _WITHOUT_KEY),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from sidecar.config.load import ConfigError, load, read_sealing_key
+from sidecar.config.load import ConfigError, load, read_sealing_key, read_store_url
 
 MODEL = {"name": "m", "triton_model": "tensorrt_llm", "tokenizer": "tokenizers/m", "context_length": 2048}
 GOOD: dict[str, Any] = {"node": "n1", "sockets": "run", "triton": {"address": "127.0.0.1:8001"}, "models": [MODEL]}
@@ -56,6 +56,10 @@ def test_relative_paths_are_relative_to_the_file(tmp_path: Path) -> None:
         ({"surfaces": {"node": {"failed_event": "perhaps"}}}, "surfaces.node.failed_event: true or false is needed"),
         ({"images": {"max_pixels": 0}}, "images.max_pixels: Input should be greater than or equal to 1"),
         ({"images": {"ports": []}}, "images.ports: Tuple should have at least 1 item"),
+        ({"identity": {"cache_seconds": 5}}, "identity.cache_seconds: Input should be less than or equal to 4"),
+        ({"identity": {"trusted": {"organization": {}}}}, "identity.trusted.organization: either a header or a claim"),
+        ({"store": {"url": "mysql://host/db"}}, "store.url: String should match pattern"),
+        ({"store": {"url": "sqlite:///a.db", "url_file": "b"}}, "store: either url or url_file is needed, not both"),
         ({"sockets": "/" + "x" * 100}, "sockets: a directory for Unix sockets has at most 90 characters"),
     ],
 )
@@ -113,3 +117,32 @@ def test_sealing_needs_a_key(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="needs a sealing_key") as refused:
         load(write(tmp_path, GOOD | {"surfaces": SEALED["surfaces"]}))
     assert "Value error" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("store", "url"),
+    [
+        ({}, "sqlite:///{base}/state/ledger.db"),
+        ({"state": "/var/lib/responses"}, "sqlite:////var/lib/responses/ledger.db"),
+        ({"url": "sqlite:///ledger.db"}, "sqlite:///{base}/ledger.db"),
+        ({"url": "sqlite:////var/ledger.db"}, "sqlite:////var/ledger.db"),
+        ({"url": "postgresql://node@db/ledger"}, "postgresql://node@db/ledger"),
+        ({"url_file": "secret"}, "postgresql://node:password@db/ledger"),
+    ],
+)
+def test_the_store_is_found(tmp_path: Path, store: dict[str, str], url: str) -> None:
+    (tmp_path / "secret").write_text("postgresql://node:password@db/ledger\n")
+    config = load(write(tmp_path, {**GOOD, "sockets": "/tmp", "store": store}))
+    assert read_store_url(config.store) == url.format(base=tmp_path)
+
+
+@pytest.mark.parametrize(("content", "words"), [(None, "cannot be read"), ("hunter2", "holds no URL that begins with")])
+def test_a_file_without_a_store_url_is_told_without_its_content(
+    tmp_path: Path, content: str | None, words: str
+) -> None:
+    if content is not None:
+        (tmp_path / "secret").write_text(content)
+    config = load(write(tmp_path, {**GOOD, "sockets": "/tmp", "store": {"url_file": "secret"}}))
+    with pytest.raises(ConfigError, match=words) as refused:
+        read_store_url(config.store)
+    assert "hunter2" not in str(refused.value)

@@ -209,6 +209,9 @@ async def test_what_comes_last_is_done_when_the_answer_is_whole() -> None:
     run.handle(kit.image_request("https://example.com/cat.png"))
     await run.until(Calling)
     run.handle(kit.broken_end())
+    await asyncio.sleep(0)
+    assert (run.settled, run.driver.is_settled) == ([], False)
+    run.driver.begin_last()
     await run.driver.settled()
     assert isinstance(run.outputs[-1], Reply)
     assert run.settled == [Settle("receipt for 5", "infer_backend_unavailable", 0)]
@@ -220,6 +223,7 @@ async def test_what_comes_last_is_done_although_the_client_has_gone() -> None:
     await run.until(Calling)
     run.handle(ClientGone())
     assert not run.driver.is_settled
+    run.driver.begin_last()
     await asyncio.wait_for(run.begun.wait(), 5)
     run.handle(Abort(RESTARTING))
     run.release.set()
@@ -243,9 +247,10 @@ async def test_a_fault_in_what_comes_last_harms_nobody() -> None:
     run.handle(kit.image_request("https://example.com/cat.png"))
     await run.until(Calling)
     run.handle(ClientGone())
+    run.driver.begin_last()
     run.release.set()
     await run.driver.settled()
-    assert run.settled == []
+    assert (run.settled, run.driver.is_settled) == ([], True)
 
 
 async def test_ordinary_tokens_are_not_shown_to_observers() -> None:

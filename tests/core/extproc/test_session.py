@@ -43,11 +43,13 @@ class Envoy:
 
     def __init__(self) -> None:
         self.received: asyncio.Queue[ProcessingResponse] = asyncio.Queue()
+        self.marks: list[int] = []
         self.closed = asyncio.Event()
         self.congested = False
 
-    def send(self, message: ProcessingResponse) -> None:
+    def send(self, message: ProcessingResponse, mark: int) -> None:
         self.received.put_nowait(message)
+        self.marks.append(mark)
 
     def close(self) -> None:
         self.closed.set()
@@ -207,6 +209,58 @@ async def test_a_body_in_pieces_with_an_empty_end_is_one_request(start: Start) -
         request_head(), request_body(BODY[:9], end=False), request_body(BODY[9:], end=False), request_body(b"")
     )
     assert head.HasField("request_headers")
+
+
+CALLER = {"x-responses-organization": "org_1", "x-responses-key": "key_1"}
+TOLD = {"organization": "org_1", "key": "key_1", "model": "letters"}
+
+
+def metadata(message: ProcessingResponse) -> dict[str, object]:
+    return dict(message.dynamic_metadata["responses"].items()) if message.HasField("dynamic_metadata") else {}
+
+
+async def test_only_the_last_message_through_the_tunnel_tells_envoy_what_was_used(start: Start) -> None:
+    run = start()
+    await run.call(request_head(False, **CALLER), request_body(BODY))
+    run.push(response_head(), response_body(TUNNEL_HEAD + chunk(kit.text("Hel"))))
+    run.push(response_body(chunk(kit.text("lo")) + chunk(kit.final()) + b"0\r\n\r\n"))
+    *earlier, last = await run.finished()
+    assert [metadata(message) for message in earlier] == [{}, {}]
+    usage = parse(streamed(last)[0])[-1].data["response"]["usage"]
+    assert usage["output_tokens"] > 0
+    counts = {name: usage[name] for name in ("input_tokens", "output_tokens", "total_tokens")}
+    details = {"cached_tokens": 0, "reasoning_tokens": 0}
+    assert metadata(last) == {**TOLD, "outcome": "completed", **counts, **details}
+
+
+async def test_over_the_direct_wire_the_trailers_tell_it(start: Start) -> None:
+    run = start("direct")
+    await run.call(request_head(False, **CALLER), request_body(BODY))
+    run.push(response_head(content_type="application/grpc"), response_body(kit.text("Hel")))
+    run.push(response_body(kit.response([], final=True)), response_trailers(grpc_status="0"))
+    *earlier, trailers = await run.finished()
+    assert not any(map(metadata, earlier))
+    assert metadata(trailers).items() >= {**TOLD, "outcome": "completed", "output_tokens": 3}.items()
+
+
+async def test_an_answer_that_breaks_tells_what_was_generated(start: Start) -> None:
+    run = start()
+    await run.call(request_head(False, **CALLER), request_body(BODY))
+    run.push(response_head(), response_body(TUNNEL_HEAD + chunk(kit.text("Hel"))), response_body(b"", end=True))
+    *_, last = await run.finished()
+    failed, error = parse(streamed(last)[0])
+    told = metadata(last)
+    assert told.items() >= {**TOLD, "outcome": error.data["code"]}.items()
+    assert told["output_tokens"] == failed.data["response"]["usage"]["output_tokens"] == 3
+
+
+async def test_a_plain_error_tells_that_nothing_was_used(start: Start) -> None:
+    run = start()
+    await run.call(request_head(False, **CALLER), request_body(BODY))
+    run.push(response_head("503", end=True))
+    (failure,) = await run.finished()
+    expected = {**TOLD, "outcome": "infer_backend_unavailable", "input_tokens": 0, "total_tokens": 0}
+    assert metadata(failure).items() >= expected.items()
 
 
 async def test_a_refusal_is_an_immediate_response_marked_as_ours(start: Start) -> None:
@@ -435,9 +489,10 @@ async def test_a_client_that_leaves_ends_the_fetch_of_its_images(start: Start) -
 @pytest.mark.parametrize(
     ("headers", "attributes", "owner"),
     [
-        ({"x-responses-client": "acme"}, {"connection.id": 7}, "acme"),
+        ({"x-responses-organization": "acme", "x-responses-key": "key_1"}, {"connection.id": 7}, "acme"),
+        ({"x-responses-key": "key_1"}, {"connection.id": 7}, "key_1"),
         ({}, {"connection.id": 7}, 7),
-        ({"x-responses-client": ""}, {"connection.id": 7}, 7),
+        ({"x-responses-organization": ""}, {"connection.id": 7}, 7),
         ({}, {"source.address": "192.0.2.1:80"}, 0),
         ({}, {}, 0),
     ],

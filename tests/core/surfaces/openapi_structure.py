@@ -26,7 +26,15 @@ STRUCTURE: dict[str, Any] = {
             "additionalProperties": {"propertyNames": {"pattern": r"^[a-zA-Z0-9._-]+$"}},
             "properties": {
                 "headers": {"additionalProperties": {"type": "object", "required": ["schema"]}},
-                "securitySchemes": {"additionalProperties": {"required": ["type", "scheme"]}},
+                "securitySchemes": {
+                    "additionalProperties": {
+                        "required": ["type"],
+                        "oneOf": [
+                            {"properties": {"type": {"const": "http"}}, "required": ["scheme"]},
+                            {"properties": {"type": {"const": "apiKey"}}, "required": ["in", "name"]},
+                        ],
+                    }
+                },
             },
         },
     },

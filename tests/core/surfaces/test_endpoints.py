@@ -21,15 +21,15 @@ NODE = SURFACES["node"]
 @pytest.mark.parametrize(
     ("method", "path", "target"),
     [
-        ("POST", "/v1/infer/responses", Target(Operation.CREATE_RESPONSE, "")),
-        ("POST", "/v1/infer/responses?stream=true", Target(Operation.CREATE_RESPONSE, "")),
-        ("GET", "/v1/infer/models", Target(Operation.LIST_MODELS, "")),
-        ("GET", "/v1/infer/models?limit=2", Target(Operation.LIST_MODELS, "")),
-        ("GET", "/v1/infer/models/qwen", Target(Operation.RETRIEVE_MODEL, "qwen")),
-        ("GET", "/v1/infer/models/b3os/qwen", Target(Operation.RETRIEVE_MODEL, "b3os/qwen")),
-        ("GET", "/v1/infer/models/b3os%2Fqwen", Target(Operation.RETRIEVE_MODEL, "b3os/qwen")),
-        ("GET", "/v1/infer/models/a%20b?x=/y", Target(Operation.RETRIEVE_MODEL, "a b")),
-        ("GET", "/v1/infer/openapi.json", Target(Operation.READ_OPENAPI, "")),
+        ("POST", "/v1/infer/responses", Target(Operation.CREATE_RESPONSE, "", "infer:run")),
+        ("POST", "/v1/infer/responses?stream=true", Target(Operation.CREATE_RESPONSE, "", "infer:run")),
+        ("GET", "/v1/infer/models", Target(Operation.LIST_MODELS, "", "infer:read")),
+        ("GET", "/v1/infer/models?limit=2", Target(Operation.LIST_MODELS, "", "infer:read")),
+        ("GET", "/v1/infer/models/qwen", Target(Operation.RETRIEVE_MODEL, "qwen", "infer:read")),
+        ("GET", "/v1/infer/models/b3os/qwen", Target(Operation.RETRIEVE_MODEL, "b3os/qwen", "infer:read")),
+        ("GET", "/v1/infer/models/b3os%2Fqwen", Target(Operation.RETRIEVE_MODEL, "b3os/qwen", "infer:read")),
+        ("GET", "/v1/infer/models/a%20b?x=/y", Target(Operation.RETRIEVE_MODEL, "a b", "infer:read")),
+        ("GET", "/v1/infer/openapi.json", Target(Operation.READ_OPENAPI, "", None)),
     ],
 )
 def test_method_and_path_tell_what_a_request_is_for(method: str, path: str, target: Target) -> None:
@@ -84,7 +84,10 @@ def test_a_path_is_shown_short_and_printable() -> None:
 
 
 def test_a_path_with_several_methods_names_them_all() -> None:
-    two = (Endpoint("GET", "/a/{id}", Operation.RETRIEVE_MODEL), Endpoint("POST", "/a/{id}", Operation.LIST_MODELS))
+    two = (
+        Endpoint("GET", "/a/{id}", Operation.RETRIEVE_MODEL, None),
+        Endpoint("POST", "/a/{id}", Operation.LIST_MODELS, None),
+    )
     with pytest.raises(ApiError) as refused:
         find_target(two, "PUT", "/a/b")
     assert (refused.value.allow, refused.value.message) == ("GET, POST", "PUT is not allowed at /a/b; use GET or POST.")

@@ -71,7 +71,7 @@ def test_its_refusals_are_in_its_own_words(parameters: dict[str, Any], param: st
 
 @pytest.mark.parametrize(("path", "id_"), [("/toys/bear/maker?x=1", "bear"), ("/toys/a%2Fb/maker", "a/b")])
 def test_an_id_may_stand_inside_a_path(path: str, id_: str) -> None:
-    assert TOY.target({":method": "GET", ":path": path}) == Target(Operation.RETRIEVE_MODEL, id_)
+    assert TOY.target({":method": "GET", ":path": path}) == Target(Operation.RETRIEVE_MODEL, id_, "infer:read")
 
 
 @pytest.mark.parametrize("path", ["/toys//maker", "/toys/maker", "/toys/a/b/maker", "/toys/bear/maker/", "/toys/bear"])

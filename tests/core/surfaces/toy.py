@@ -63,8 +63,8 @@ TOY = Surface(
     title="Toys",
     description="A toy of an API.",
     endpoints=(
-        Endpoint("POST", "/toys", Operation.CREATE_RESPONSE),
-        Endpoint("GET", "/toys/{id}/maker", Operation.RETRIEVE_MODEL),
+        Endpoint("POST", "/toys", Operation.CREATE_RESPONSE, "infer:run"),
+        Endpoint("GET", "/toys/{id}/maker", Operation.RETRIEVE_MODEL, "infer:read"),
     ),
     request_model=request_type(ResponsesRequest[Item, Tool, ToolChoice], PARAMETERS),
     parameters=PARAMETERS,

@@ -1,0 +1,1 @@
+"""Who may have how much, and what it cost: limits, reservations and their settlement."""

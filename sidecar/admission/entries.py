@@ -1,0 +1,110 @@
+"""What goes into the ledger and what comes back: a reservation before the model is called, a settlement at the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sidecar.admission.standing import Standing
+
+RefusalCode = Literal["concurrency_limited", "rate_limited", "quota_exceeded", "credits_exhausted"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationRequest:
+    """What a request asks for before the model is called.
+
+    ``id`` is the reservation's, a ULID; making the same one again changes nothing. ``worker`` is the life of the
+    process that will settle it. ``input_tokens`` are those of the prompt, ``output_tokens`` those to reserve on top of
+    them. ``image_bytes`` are the most that may be fetched for it; 0 where it names no remote image.
+    """
+
+    id: str
+    request_id: str
+    organization_id: str
+    model: str
+    node: str
+    worker: str
+    input_tokens: int
+    output_tokens: int
+    image_bytes: int = 0
+    stream: bool = False
+    credential_id: str | None = None
+    end_user: str | None = None
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens are reserved."""
+        return self.input_tokens + self.output_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """The reservation stands. ``image_bytes`` is how much of what was asked for may be fetched."""
+
+    image_bytes: int
+    standing: Standing
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """There is no reservation. ``message`` is for the client.
+
+    ``retry_after_us`` is in how many microseconds the same request may be admitted; ``None`` where waiting does not
+    help.
+    """
+
+    code: RefusalCode
+    message: str
+    retry_after_us: int | None
+    standing: Standing
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """How a reserved request ended.
+
+    ``begun`` is whether the model generated anything: if not, nothing is billed. ``output_tokens`` are those that were
+    delivered, ``reasoning_tokens`` and ``guided_tokens`` some of them; ``cached_tokens`` are some of the
+    ``input_tokens``. ``generated_tokens`` is what the model wrote, at least what was delivered. Times are milliseconds
+    from the request's head. ``image_bytes`` were fetched; ``None`` where that is not known, which counts as all that
+    was reserved. ``final`` is whether these are the counts of the worker that served the request: only they correct
+    what was settled in its place.
+    """
+
+    id: str
+    outcome: str
+    begun: bool
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    guided_tokens: int = 0
+    generated_tokens: int = 0
+    image_bytes: int | None = None
+    first_token_ms: int | None = None
+    total_ms: int = 0
+    final: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What a settlement came to. ``price`` is in nano-units, of all records of the reservation together.
+
+    ``known`` is whether there was such a reservation; if not, it can no longer be made.
+    """
+
+    price: int
+    known: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ImagesFetched:
+    """Of a reservation's image bytes, only ``used`` were needed; the rest is given back before its settlement."""
+
+    id: str
+    used: int
+
+
+Entry = ReservationRequest | ImagesFetched | Settlement
+Outcome = Admitted | Refused | Settled | None

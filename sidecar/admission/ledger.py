@@ -1,0 +1,118 @@
+"""The ledger's transactions: reservations and settlements that wait together, in a constant number of statements.
+
+One kind of work makes both, so that each balance is locked once, in one order, whatever a transaction holds; and what
+is settled in it has been given back before who asks in it is decided on. Everything may be repeated: a reservation that
+was made is not made again, and a settlement counts once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from sqlalchemy import Connection
+
+from sidecar.admission import statements
+from sidecar.admission.accounts import Accounts
+from sidecar.admission.balances import Balances, Key, Level, Limit
+from sidecar.admission.decide import Applicant, decide
+from sidecar.admission.entries import Admitted, Entry, ImagesFetched, Outcome, ReservationRequest
+from sidecar.admission.prices import PriceList
+from sidecar.admission.reservation import Reservation, new_row
+from sidecar.admission.settlements import Settlements
+from sidecar.admission.standing import Standing
+from sidecar.admission.terms import TermsReader
+from sidecar.store import now_us
+
+
+class GivenUpError(Exception):
+    """A reservation that had been given up before it was made."""
+
+
+class Ledger:
+    """The operation of :class:`~sidecar.store.Store` that books. There is one object in a process.
+
+    The outcome of a :class:`ReservationRequest` is :class:`Admitted` or :class:`Refused`, of a :class:`Settlement` it
+    is :class:`Settled`, of :class:`ImagesFetched` nothing.
+    """
+
+    def __init__(self, prices: PriceList, terms: TermsReader) -> None:
+        self._prices = prices
+        self._terms = terms
+
+    def perform(self, connection: Connection, items: Sequence[Entry]) -> Sequence[Outcome | Exception]:
+        """Book all ``items`` in the transaction that is open on ``connection``."""
+        now = now_us(connection)
+        rows = statements.LOCK_RESERVATIONS.run(connection, [{"id": id} for id in sorted({item.id for item in items})])
+        found = {row.id: Reservation.of(row._asdict()) for row in rows}
+        requests = [item for item in items if isinstance(item, ReservationRequest)]
+        organizations = {request.organization_id for request in requests}
+        self._terms.load(connection, organizations | {of.organization_id for of in found.values()})
+
+        settlements = Settlements(connection, items, found, self._prices, now)
+        new = [request for request in requests if request.id not in found]
+        limits = {request.id: self._terms.limits(request.organization_id, request.model, now) for request in new}
+        balances = self._lock_balances(connection, limits.values(), settlements.balance_keys(), now)
+        prices = {request.id: self._estimate(request, now) for request in new}
+        accounts = Accounts(connection, settlements.debtors() | self._debtors(new, prices))
+
+        settlements.book(self._terms, balances, accounts)
+        outcomes: dict[str, Outcome | Exception] = {**settlements.outcomes}
+        admitted = []
+        for request in requests:
+            if request.id in found:
+                outcomes[request.id] = _made_before(found[request.id])
+                continue
+            price = prices[request.id]
+            account = accounts.of(request.organization_id) if self._terms.prepaid(request.organization_id) else None
+            outcome = decide(Applicant(request, limits[request.id], price, account), balances)
+            outcomes[request.id] = outcome
+            if isinstance(outcome, Admitted):
+                hold = price if account is not None else 0
+                image_bytes = outcome.image_bytes
+                admitted.append(new_row(request, limits[request.id], image_bytes=image_bytes, hold=hold, now=now))
+
+        settlements.write()
+        statements.ADD_RESERVATIONS.run(connection, [*admitted, *settlements.voided])
+        statements.SET_BALANCES.run(connection, [_balance(*entry) for entry in balances.changed().items()])
+        accounts.write()
+        return [outcomes[item.id] if not isinstance(item, ImagesFetched) else None for item in items]
+
+    def _lock_balances(
+        self, connection: Connection, limits: Iterable[Sequence[Limit]], others: Iterable[Key], now: int
+    ) -> Balances:
+        """The balances that are asked for or given back to. Those that do not exist yet begin with nothing taken."""
+        asked = {limit.key: limit for of in limits for limit in of}
+        keys = sorted({*asked, *others})
+        levels = _read_balances(connection, keys)
+        missing = [limit for key, limit in sorted(asked.items()) if key not in levels]
+        if missing:
+            rows = [_balance(limit.key, limit.start(now)) for limit in missing]
+            statements.ADD_BALANCES.run(connection, rows)
+            levels = _read_balances(connection, keys)
+        return Balances(levels, now)
+
+    def _estimate(self, request: ReservationRequest, now: int) -> int:
+        price = self._prices.find(request.model, now)
+        return price.of(request.input_tokens, 0, request.output_tokens) if price is not None else 0
+
+    def _debtors(self, requests: Iterable[ReservationRequest], prices: Mapping[str, int]) -> set[str]:
+        return {
+            request.organization_id
+            for request in requests
+            if prices[request.id] and self._terms.prepaid(request.organization_id)
+        }
+
+
+def _made_before(reservation: Reservation) -> Admitted | GivenUpError:
+    if reservation.settled_at is not None:
+        return GivenUpError(f"the reservation {reservation.id} had been given up")
+    return Admitted(reservation.image_bytes, Standing())
+
+
+def _read_balances(connection: Connection, keys: Iterable[Key]) -> dict[Key, Level]:
+    rows = statements.LOCK_BALANCES.run(connection, [key._asdict() for key in keys])
+    return {Key(row.organization_id, row.model, row.kind, row.period): Level(row.level, row.updated_at) for row in rows}
+
+
+def _balance(key: Key, level: Level) -> dict[str, object]:
+    return {**key._asdict(), **level._asdict()}

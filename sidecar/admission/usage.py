@@ -1,0 +1,130 @@
+"""What was used and what it costs, summed over the ledger's records.
+
+The store sums whole numbers, so the sums are exact; rows come one after another, however many there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, func, literal_column, or_, select
+
+from sidecar.admission.bill import CORRECTION
+from sidecar.store.tables import credentials, organizations, usage_records
+
+_MICROSECONDS = 1_000_000
+_DAY = 86_400 * _MICROSECONDS
+_ROWS_AT_A_TIME = 500
+_EPOCH = date(1970, 1, 1)
+# That of the terms of a record's price. As plain text: PostgreSQL takes no two parameters for one expression.
+_CURRENCY = {
+    "sqlite": "json_extract(usage_records.price_terms, '$.currency')",
+    "postgresql": "CAST(usage_records.price_terms AS json) ->> 'currency'",
+}
+
+GROUPS = ("day", "organization", "key", "model")
+"""What records can be summed by, in the order of the columns."""
+
+COUNTS = (
+    "input_tokens",
+    "cached_tokens",
+    "output_tokens",
+    "reasoning_tokens",
+    "guided_tokens",
+    "image_bytes",
+)
+"""What is summed beside the price, by the names of the records' columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which records are summed, and by what.
+
+    ``by`` are some of :data:`GROUPS`. Days are of UTC and say when a record was written, which is when its answer was
+    over: the sums of a day that has passed change no more. ``since`` and ``until`` are both included.
+    ``organization`` is an id or a name.
+    """
+
+    by: Sequence[str]
+    since: date | None = None
+    until: date | None = None
+    organization: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """The sums of one group of records.
+
+    ``group`` holds the value of each group that was asked for, under its name; a key's name is under ``key_name``.
+    ``counts`` are those of :data:`COUNTS`. ``price`` is in nano-units of ``currency``, which is empty for what has no
+    price.
+    """
+
+    group: Mapping[str, str]
+    requests: int
+    counts: Mapping[str, int]
+    price: int
+    currency: str
+
+
+def read_usage(connection: Connection, selection: Selection) -> Iterator[Sums]:
+    """The sums, sorted by their groups. Amounts in different currencies are never added up."""
+    groups = [group for group in GROUPS if group in selection.by]
+    query = _query(connection, selection, groups)
+    for row in connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(query).mappings():
+        shown = {name: _shown(name, row[name]) for name in columns_of(groups)}
+        counts = {name: int(row[name]) for name in COUNTS}
+        yield Sums(shown, int(row["requests"]), counts, int(row["price"]), row["currency"] or "")
+
+
+def columns_of(groups: Sequence[str]) -> list[str]:
+    """The names under which the values of ``groups`` are shown."""
+    names = {group: [group] for group in GROUPS} | {"key": ["key", "key_name"]}
+    return [name for group in GROUPS if group in groups for name in names[group]]
+
+
+def _query(connection: Connection, selection: Selection, groups: Sequence[str]) -> Select[Any]:
+    records = usage_records.c
+    columns: dict[str, ColumnElement[Any]] = {
+        "day": literal_column(f"usage_records.created_at / {_DAY}"),
+        "organization": records.organization_id,
+        "key": records.credential_id,
+        "model": records.model,
+    }
+    currency: ColumnElement[Any] = literal_column(_CURRENCY[connection.dialect.name])
+    keys = [*(columns[group] for group in groups), currency]
+    query = select(
+        *(columns[group].label(group) for group in groups),
+        currency.label("currency"),
+        func.count().filter(~records.id.endswith(CORRECTION)).label("requests"),
+        *(func.sum(records[name]).label(name) for name in COUNTS),
+        func.sum(records.price).label("price"),
+    )
+    if "key" in groups:
+        query = query.add_columns(func.max(credentials.c.name).label("key_name"))
+        query = query.select_from(usage_records.outerjoin(credentials, credentials.c.id == records.credential_id))
+    return query.where(*_conditions(selection)).group_by(*keys).order_by(*keys)
+
+
+def _conditions(selection: Selection) -> Iterator[ColumnElement[bool]]:
+    records = usage_records.c
+    if selection.since is not None:
+        yield records.created_at >= _microseconds(selection.since)
+    if selection.until is not None:
+        yield records.created_at < _microseconds(selection.until + timedelta(days=1))
+    if selection.organization is not None:
+        named = select(organizations.c.id).where(organizations.c.name == selection.organization)
+        yield or_(records.organization_id == selection.organization, records.organization_id.in_(named))
+
+
+def _shown(name: str, value: Any) -> str:
+    if name == "day":
+        return (_EPOCH + timedelta(days=value)).isoformat()
+    return value or ""
+
+
+def _microseconds(day: date) -> int:
+    return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * _MICROSECONDS

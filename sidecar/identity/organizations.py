@@ -1,0 +1,127 @@
+"""Organizations in the store, and what an operator decides about each: its limits and its credits.
+
+Money is in nano-units of the currency. Which limits an organization inherits, :mod:`sidecar.admission.limits` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+
+from sqlalchemy import ColumnElement, Connection, Row, delete, insert, select, true, update
+from sqlalchemy.exc import IntegrityError
+
+from sidecar.admission.limits import Limits
+from sidecar.identity.records import new_id
+from sidecar.store import now_us
+from sidecar.store.tables import accounts, credit_entries, limits, organizations
+
+_COLUMNS = tuple(field.name for field in fields(Limits))
+_NOTHING = Limits()
+
+
+class OrganizationError(Exception):
+    """What cannot be done to an organization; the message is for a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Organization:
+    """An organization. ``balance`` and ``held`` are those of its account, in nano-units of the currency."""
+
+    id: str
+    name: str
+    prepaid: bool
+    created_at: int
+    disabled_at: int | None
+    balance: int
+    held: int
+
+
+def create(connection: Connection, name: str, *, prepaid: bool, id_: str | None = None) -> Organization:
+    """Make an organization. ``id_`` is what an operator's own authentication calls it; by default one is made.
+
+    Raises:
+        OrganizationError: there is one of this name or id.
+    """
+    now = now_us(connection)
+    made = id_ or new_id("org_", now)
+    try:
+        with connection.begin_nested():
+            connection.execute(insert(organizations).values(id=made, name=name, prepaid=prepaid, created_at=now))
+            connection.execute(insert(accounts).values(organization_id=made, balance=0, held=0))
+    except IntegrityError:
+        raise OrganizationError(f"There is an organization {name} already, or another with its id.") from None
+    return find(connection, made)
+
+
+def find(connection: Connection, name: str) -> Organization:
+    """The organization of this id or else of this name.
+
+    Raises:
+        OrganizationError: there is none.
+    """
+    for same in (organizations.c.id == name, organizations.c.name == name):
+        for organization in _read(connection, same):
+            return organization
+    raise OrganizationError(f"There is no organization {name}.")
+
+
+def listed(connection: Connection) -> Sequence[Organization]:
+    """All organizations, the oldest first."""
+    return _read(connection, true())
+
+
+def limits_of(connection: Connection, organization: str) -> Mapping[str, Limits]:
+    """The limits of an organization's own, by model; of ``*``, those that all inherit."""
+    rows = connection.execute(select(limits).where(limits.c.organization_id == organization).order_by(limits.c.model))
+    return {row.model: _limits(row) for row in rows}
+
+
+def set_limits(
+    connection: Connection, organization: str, model: str, changes: Mapping[str, int | str | None]
+) -> Limits:
+    """Change the limits of ``organization`` on ``model``, either of which may be ``*``; what they are then.
+
+    ``changes`` are members of :class:`Limits`; ``None`` is inherited again.
+
+    Raises:
+        OrganizationError: a quota would have a period and no tokens, or tokens and no period.
+    """
+    mine = (limits.c.organization_id == organization) & (limits.c.model == model)
+    row = connection.execute(select(limits).where(mine).with_for_update()).one_or_none()
+    values = {**asdict(_limits(row) if row is not None else _NOTHING), **changes}
+    if (values["period"] is None) != (values["period_tokens"] is None):
+        raise OrganizationError("A quota needs both a period and its tokens.")
+    connection.execute(delete(limits).where(mine))
+    if any(value is not None for value in values.values()):
+        connection.execute(insert(limits).values(organization_id=organization, model=model, **values))
+    return limits_of(connection, organization).get(model, _NOTHING)
+
+
+def add_credit(connection: Connection, organization: str, amount: int, reason: str) -> Organization:
+    """Add ``amount`` nano-units to the account of an organization, of this id or name; a negative amount takes them.
+
+    Raises:
+        OrganizationError: there is no such organization.
+    """
+    id_, now = find(connection, organization).id, now_us(connection)
+    mine = accounts.c.organization_id == id_
+    connection.execute(update(accounts).where(mine).values(balance=accounts.c.balance + amount))
+    connection.execute(
+        insert(credit_entries).values(
+            id=new_id("crd_", now), organization_id=id_, amount=amount, reason=reason, created_at=now
+        )
+    )
+    return find(connection, organization)
+
+
+def _read(connection: Connection, condition: ColumnElement[bool]) -> Sequence[Organization]:
+    columns = (organizations, accounts.c.balance, accounts.c.held)
+    joined = organizations.join(accounts)
+    wanted = select(*columns).select_from(joined).where(condition)
+    rows = connection.execute(wanted.order_by(organizations.c.created_at, organizations.c.id))
+    return [Organization(**row._mapping) for row in rows]
+
+
+def _limits(row: Row[tuple[object, ...]]) -> Limits:
+    return Limits(**{name: row._mapping[name] for name in _COLUMNS})

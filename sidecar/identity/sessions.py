@@ -1,0 +1,57 @@
+"""Sessions of a console's users: made at a login, shown by a cookie, ended by a logout or by themselves."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection
+
+from sidecar.identity.identity import INFERENCE
+from sidecar.identity.organizations import find
+from sidecar.identity.records import Record, Terms, UnknownCredential, issue, revoke
+from sidecar.identity.records import find as find_credential
+from sidecar.identity.secret import Kind, Secret
+from sidecar.surfaces.endpoints import SESSION_COOKIE
+
+SECONDS = 12 * 3600.0
+"""How long a session lasts that was made without saying so."""
+
+
+def begin(
+    connection: Connection,
+    organization: str,
+    user: str,
+    *,
+    seconds: float = SECONDS,
+    scopes: frozenset[str] = INFERENCE,
+) -> tuple[Secret, Record]:
+    """Make a session for ``user``, whom the caller has authenticated; its value is known only to whoever calls this.
+
+    Raises:
+        OrganizationError: there is no organization of this id or name.
+    """
+    id_ = find(connection, organization).id
+    return issue(connection, Terms(Kind.SESSION, id_, scopes, user=user, seconds=seconds))
+
+
+def end(connection: Connection, id_: str) -> Record:
+    """End the session of this id (``ses_…``); one that has ended stays so.
+
+    Raises:
+        UnknownCredential: there is no such session.
+    """
+    if find_credential(connection, id_).kind is not Kind.SESSION:
+        raise UnknownCredential(f"{id_} is no session.")
+    return revoke(connection, id_)
+
+
+def cookie(secret: Secret, seconds: float) -> str:
+    """The value of ``Set-Cookie`` that gives a browser the session.
+
+    The name's prefix ``__Host-`` makes browsers take it over https alone, from this host alone and for all its paths.
+    ``Lax`` because a person may follow a link to the console; what other sites make a browser send is refused anyway.
+    """
+    return f"{SESSION_COOKIE}={secret.text}; Path=/; Max-Age={round(seconds)}; Secure; HttpOnly; SameSite=Lax"
+
+
+def no_cookie() -> str:
+    """The value of ``Set-Cookie`` that takes it away again."""
+    return f"{SESSION_COOKIE}=; Path=/; Max-Age=0; Secure; HttpOnly; SameSite=Lax"

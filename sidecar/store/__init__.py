@@ -1,0 +1,20 @@
+"""Tables and transactions on SQLite and PostgreSQL. :mod:`sidecar.store.migrate` stands apart: it imports Alembic."""
+
+from __future__ import annotations
+
+from sidecar.store.batch import Operation
+from sidecar.store.engine import connect
+from sidecar.store.errors import SchemaError, StoreUnavailable
+from sidecar.store.store import Store
+from sidecar.store.transaction import now_us, settled_below, transaction_id
+
+__all__ = [
+    "Operation",
+    "SchemaError",
+    "Store",
+    "StoreUnavailable",
+    "connect",
+    "now_us",
+    "settled_below",
+    "transaction_id",
+]

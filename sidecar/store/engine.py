@@ -1,0 +1,139 @@
+"""Opens a store by its URL: ``sqlite:///FILE`` or ``postgresql://…``.
+
+A SQLite file is kept in WAL mode, so that who reads waits for no writer, and with ``synchronous=FULL``: what is
+committed is on the disk. Its writers begin with ``BEGIN IMMEDIATE``; one that began by reading could not go on once
+another has written. See https://www.sqlite.org/wal.html and https://www.sqlite.org/lang_transaction.html.
+
+On PostgreSQL the server is told to give up what takes longer than the caller waits, and to end a connection that sits
+in an open transaction: a process that is stopped there would hold its row locks for ever.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import ceil
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import quote
+
+from sqlalchemy import Connection, Engine, QueuePool, create_engine, event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+
+from sidecar.store.errors import is_unavailable, unavailable
+
+Access = Literal["read", "write", "migrate"]
+# libpq waits at least two seconds for a connection, whatever it is told.
+_SHORTEST_CONNECT_SECONDS = 2
+_COMMAND_SECONDS = 60.0
+_REPORT_SECONDS = 3600.0
+
+
+def parse(url: str) -> URL:
+    """The URL, if it is one of a store.
+
+    Raises:
+        ValueError: it is not; the message holds nothing of it, as it may hold a password.
+    """
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        raise ValueError("a URL such as sqlite:///FILE or postgresql://USER@HOST/DATABASE is needed") from None
+    if parsed.drivername == "sqlite" and parsed.database and parsed.database != ":memory:":
+        return parsed
+    if parsed.drivername in ("postgresql", "postgres"):
+        return parsed.set(drivername="postgresql+psycopg")
+    raise ValueError("a URL that begins with sqlite:/// and names a file, or with postgresql://, is needed")
+
+
+def sqlite_file(url: str) -> Path | None:
+    """The file of a SQLite store, ``None`` for PostgreSQL."""
+    parsed = parse(url)
+    return Path(parsed.database) if parsed.drivername == "sqlite" and parsed.database else None
+
+
+def open_engine(url: str, access: Access, timeout: float) -> Engine:
+    """An engine of one connection, which is opened when it is first needed.
+
+    ``timeout`` is in seconds, for the connection, for a lock and for a statement. With ``read`` nothing can be written,
+    and a transaction sees one state of the store from its first statement to its end.
+    """
+    parsed = parse(url)
+    if parsed.drivername == "sqlite":
+        return _open_sqlite(str(parsed.database), access, timeout)
+    return _open_postgresql(parsed, access, timeout)
+
+
+@contextmanager
+def connect(url: str, access: Access = "write") -> Iterator[Connection]:
+    """One transaction for a command; it commits at the end, or rolls back on an exception.
+
+    With ``read`` it waits for no writer, holds none up, and may read for an hour.
+
+    Raises:
+        StoreUnavailable: the store cannot be reached or used.
+    """
+    engine = open_engine(url, access, _COMMAND_SECONDS if access == "write" else _REPORT_SECONDS)
+    try:
+        with engine.begin() as connection:
+            yield connection
+    except DBAPIError as error:
+        if is_unavailable(error):
+            raise unavailable(error) from error
+        raise
+    finally:
+        engine.dispose()
+
+
+def _open_sqlite(database: str, access: Access, timeout: float) -> Engine:
+    # A file that is not there is a fault, rather than a new empty store: only a migration makes one.
+    uri = f"file:{quote(str(Path(database).absolute()))}?mode=rw"
+
+    def connect_sqlite() -> sqlite3.Connection:
+        # Transactions are begun by the event below, not by the driver.
+        connection = sqlite3.connect(uri, timeout, uri=True, isolation_level=None, check_same_thread=False)
+        pragmas = ["synchronous=FULL", "foreign_keys=ON"]
+        if access == "read":
+            pragmas.append("query_only=ON")
+        elif access == "migrate":
+            # It stays so in the file.
+            pragmas.append("journal_mode=WAL")
+        for pragma in pragmas:
+            connection.execute(f"PRAGMA {pragma}")
+        return connection
+
+    engine = create_engine("sqlite://", creator=connect_sqlite, **_pool(timeout))
+    begin = {"read": "BEGIN", "write": "BEGIN IMMEDIATE", "migrate": "BEGIN EXCLUSIVE"}[access]
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        connection.exec_driver_sql(begin)
+
+    return engine
+
+
+def _open_postgresql(url: URL, access: Access, timeout: float) -> Engine:
+    milliseconds = ceil(timeout * 1000)
+    settings = {
+        "statement_timeout": milliseconds if access != "migrate" else 0,
+        "lock_timeout": milliseconds if access != "migrate" else 0,
+        "idle_in_transaction_session_timeout": milliseconds,
+        "default_transaction_read_only": "on" if access == "read" else "off",
+        "synchronous_commit": "on",
+    }
+    arguments: dict[str, Any] = {
+        "application_name": "responses-sidecar",
+        "connect_timeout": max(_SHORTEST_CONNECT_SECONDS, ceil(timeout)),
+        # A server that is gone without a word is noticed by the kernel.
+        "tcp_user_timeout": milliseconds,
+        "options": " ".join(f"-c {name}={value}" for name, value in settings.items()),
+    }
+    isolation: Any = "REPEATABLE READ" if access == "read" else "READ COMMITTED"
+    return create_engine(url, connect_args=arguments, isolation_level=isolation, **_pool(timeout))
+
+
+def _pool(timeout: float) -> dict[str, Any]:
+    # Errors go to the logs, and values may be a client's.
+    return {"poolclass": QueuePool, "pool_size": 1, "max_overflow": 0, "pool_timeout": timeout, "hide_parameters": True}

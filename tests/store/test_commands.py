@@ -1,0 +1,157 @@
+"""The commands for organizations, keys and sessions, as an operator types them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from sidecar.cli import app
+from sidecar.identity.authenticator import find_known
+from sidecar.identity.secret import Secret
+from sidecar.store import connect
+
+MODEL = {"name": "m", "triton_model": "m", "tokenizer": "m", "context_length": 2048}
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "sidecar.yaml"
+    content = {"node": "n", "sockets": "/tmp", "triton": {"address": "127.0.0.1:1"}, "models": [MODEL]}
+    path.write_text(yaml.safe_dump({**content, "store": {"state": "state"}}))
+    return path
+
+
+@pytest.fixture
+def run(config: Path) -> Run:
+    """Runs a command of the configuration; it succeeds unless ``status`` says otherwise."""
+
+    def run(*arguments: str, status: int = 0) -> Result:
+        result = CliRunner().invoke(app, [*arguments, "--config", str(config)])
+        assert result.exit_code == status, result.output
+        return result
+
+    return run
+
+
+def as_json(run: Run, *arguments: str) -> Any:
+    return json.loads(run(*arguments, "--json").stdout)
+
+
+def is_taken(config: Path, secret: str) -> bool:
+    digest = Secret(secret).digest
+    with connect(f"sqlite:///{config.parent}/state/ledger.db") as connection:
+        known = find_known(connection, [digest], began=0.0)[digest]
+    return not known.revoked and (known.expires_at is None or known.expires_at > 0)
+
+
+def test_a_key_goes_alone_to_standard_output_and_is_shown_once(run: Run, config: Path) -> None:
+    run("orgs", "create", "acme")
+    made = run("keys", "create", "acme", "--name", "ci")
+    secret = made.stdout.strip()
+    assert Secret(secret).is_whole
+    assert secret not in made.stderr
+    assert is_taken(config, secret)
+    listed = run("keys", "list").output
+    assert "ci" in listed
+    assert secret[-4:] in listed
+    assert secret not in listed + run("keys", "list", "--json").output
+
+
+def test_a_key_has_what_was_asked_for(run: Run) -> None:
+    run("orgs", "create", "acme")
+    options = ["--scope", "admin", "--scope", "usage:read", "--expires", "90d", "--user", "alice"]
+    token = as_json(run, "keys", "create", "acme", *options)
+    assert (token["kind"], token["user"], token["scopes"]) == ("token", "alice", ["admin", "usage:read"])
+    assert token["secret"].startswith("b3os_pat_")
+    assert token["expires_at"] > token["created_at"]
+    key = as_json(run, "keys", "create", "acme")
+    assert (key["kind"], key["scopes"], key["expires_at"]) == ("key", ["infer:read", "infer:run"], None)
+    assert [one["state"] for one in as_json(run, "keys", "list", "--org", "acme")] == ["active", "active"]
+
+
+def test_a_key_is_revoked(run: Run, config: Path) -> None:
+    run("orgs", "create", "acme")
+    key = as_json(run, "keys", "create", "acme")
+    assert run("keys", "revoke", key["id"]).output == f"{key['id']} is revoked.\n"
+    assert not is_taken(config, key["secret"])
+    assert [one["state"] for one in as_json(run, "keys", "list")] == ["revoked"]
+    assert "revoked" in run("keys", "list").output
+
+
+def test_a_key_is_rotated_with_a_grace_or_without(run: Run, config: Path) -> None:
+    run("orgs", "create", "acme")
+    first = as_json(run, "keys", "create", "acme", "--name", "ci")
+    second = as_json(run, "keys", "rotate", first["id"], "--grace", "1h")
+    assert second["name"] == "ci"
+    assert is_taken(config, first["secret"])
+    assert is_taken(config, second["secret"])
+    third = as_json(run, "keys", "rotate", second["id"], "--grace", "0s")
+    assert [is_taken(config, one["secret"]) for one in (second, third)] == [False, True]
+
+
+def test_sessions_are_made_listed_and_ended(run: Run) -> None:
+    run("orgs", "create", "acme")
+    session = as_json(run, "sessions", "create", "acme", "--user", "bob", "--expires", "30m")
+    assert session["secret"].startswith("b3os_ses_")
+    assert [one["id"] for one in as_json(run, "sessions", "list")] == [session["id"]]
+    assert as_json(run, "keys", "list") == []
+    run("sessions", "end", session["id"])
+    assert as_json(run, "sessions", "list") == []
+
+
+def test_organizations_have_limits_and_credits(run: Run) -> None:
+    acme = as_json(run, "orgs", "create", "acme", "--prepaid")
+    assert as_json(run, "orgs", "create", "[b]other", "--id", "tenant-7")["id"] == "tenant-7"
+    run("orgs", "set-limits", "acme", "--requests-per-minute", "60", "--period", "day", "--period-tokens", "9")
+    run("orgs", "set-limits", "acme", "--model", "m", "--tokens-per-minute", "1000")
+    run("orgs", "set-limits", "*", "--concurrent-requests", "4")
+    changed = run("orgs", "set-limits", "acme", "--requests-per-minute", "none")
+    assert changed.output == f"{acme['id']}: period day, period_tokens 9\n"
+    assert as_json(run, "orgs", "credit", "acme", "25.5", "--reason", "invoice")["balance"] == "25.5"
+    run("orgs", "credit", "acme", "-0.000000001", "--reason", "correction")
+    found = as_json(run, "orgs", "list")
+    by_name = {one["name"]: one for one in found["organizations"]}
+    assert by_name["acme"]["limits"] == {"*": {"period": "day", "period_tokens": 9}, "m": {"tokens_per_minute": 1000}}
+    assert (by_name["acme"]["balance"], by_name["acme"]["prepaid"]) == ("25.499999999", True)
+    assert found["limits"] == {"*": {"concurrent_requests": 4}}
+    table = run("orgs", "list").output
+    assert all(words in table for words in ("[b]other", "25.499999999", "concurrent_requests 4"))
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "words"),
+    [
+        ("orgs create acme", 1, "There is an organization acme already"),
+        ("keys create nobody", 1, "There is no organization nobody."),
+        ("keys create acme --scope root", 1, "there is no scope root"),
+        ("keys create acme --expires soon", 2, "soon is no duration such as 90d"),
+        ("keys revoke key_x", 1, "There is no credential key_x."),
+        ("keys rotate key_x", 1, "There is no credential key_x."),
+        ("sessions end ses_x", 1, "There is no credential ses_x."),
+        ("orgs credit acme 1e3 --reason x", 2, "1e3 is no amount"),
+        ("orgs credit acme 0.0000000001 --reason x", 2, "is no amount"),
+        ("orgs set-limits acme --tokens-per-minute -1", 2, "-1 is neither a whole number from 0"),
+        ("orgs set-limits acme --tokens-per-minute 1.5", 2, "1.5 is neither a whole number from 0"),
+        ("orgs set-limits acme --period day", 1, "A quota needs both a period and its tokens."),
+    ],
+)
+def test_what_cannot_be_is_said(run: Run, command: str, status: int, words: str) -> None:
+    run("orgs", "create", "acme")
+    result = run(*command.split(), status=status)
+    assert words in " ".join(result.output.replace("│", " ").split())
+
+
+def test_a_configuration_and_a_store_that_cannot_be_used_are_said(run: Run, config: Path) -> None:
+    directory = config.parent / "state"
+    directory.mkdir()
+    (directory / "ledger.db").write_text("nonsense that is no database, however long it is read")
+    assert "The store cannot be used: " in run("keys", "list", status=1).output
+    config.write_text("node: n\n")
+    assert "models: this key is needed" in run("keys", "list", status=2).output

@@ -1,0 +1,136 @@
+"""The sums of usage are exactly those of the records, however they are grouped."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import insert
+
+from sidecar.admission.usage import COUNTS, Selection, Sums, read_usage
+from sidecar.store import connect
+from sidecar.store.tables import credentials, organizations, usage_records
+
+DAY = 86_400_000_000
+DOLLARS = '{"from": "2026-01-01", "currency": "USD", "input": "1"}'
+FIRST = date(1970, 1, 2)
+
+
+def record(id: str, day: int = 1, **changed: Any) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "id": id,
+        "request_id": f"request-{id}",
+        "organization_id": "org_a",
+        "credential_id": "key_1",
+        "model": "small",
+        "node": "n1",
+        **dict.fromkeys(COUNTS, 0),
+        "price": 0,
+        "price_terms": DOLLARS,
+        "outcome": "completed",
+        "stream": True,
+        "started_at": 0,
+        "total_ms": 5,
+        "created_at": day * DAY,
+        "txid": 0,
+    }
+    return {**values, **changed}
+
+
+def write(url: str, *records: dict[str, Any]) -> None:
+    with connect(url) as connection:
+        connection.execute(insert(usage_records), list(records))
+
+
+def sums(url: str, *by: str, **selected: Any) -> list[Sums]:
+    with connect(url, "read") as connection:
+        return list(read_usage(connection, Selection(by, **selected)))
+
+
+def prices(url: str, *by: str, **selected: Any) -> dict[tuple[str, ...], int]:
+    return {tuple(found.group.values()): found.price for found in sums(url, *by, **selected)}
+
+
+@pytest.fixture
+def books(store_url: str) -> str:
+    write(
+        store_url,
+        record("1", price=1, input_tokens=10, cached_tokens=4, output_tokens=3, reasoning_tokens=1),
+        record("2", price=20, model="large", output_tokens=5, guided_tokens=2, image_bytes=7),
+        record("3", price=300, day=2, credential_id="key_2"),
+        record("4", price=4000, day=3, organization_id="org_b", credential_id=None),
+        record("1-correction", price=50_000, day=3, output_tokens=2),
+    )
+    return store_url
+
+
+def test_everything_together(books: str) -> None:
+    (found,) = sums(books)
+    assert (found.group, found.requests, found.price, found.currency) == ({}, 4, 54_321, "USD")
+    assert found.counts == {
+        "input_tokens": 10,
+        "cached_tokens": 4,
+        "output_tokens": 10,
+        "reasoning_tokens": 1,
+        "guided_tokens": 2,
+        "image_bytes": 7,
+    }
+
+
+def test_by_each_group_and_by_several(books: str) -> None:
+    assert prices(books, "day") == {("1970-01-02",): 21, ("1970-01-03",): 300, ("1970-01-04",): 54_000}
+    assert prices(books, "organization") == {("org_a",): 50_321, ("org_b",): 4000}
+    assert prices(books, "key") == {("", ""): 4000, ("key_1", ""): 50_021, ("key_2", ""): 300}
+    assert prices(books, "model") == {("large",): 20, ("small",): 54_301}
+    assert prices(books, "model", "day") == {
+        ("1970-01-02", "large"): 20,
+        ("1970-01-02", "small"): 1,
+        ("1970-01-03", "small"): 300,
+        ("1970-01-04", "small"): 54_000,
+    }
+
+
+def test_both_ends_of_a_time_are_included(books: str) -> None:
+    assert prices(books, since=FIRST, until=FIRST) == {(): 21}
+    assert prices(books, since=FIRST + timedelta(days=1)) == {(): 54_300}
+    assert prices(books, until=FIRST + timedelta(days=1)) == {(): 321}
+
+
+def test_a_day_ends_with_its_last_microsecond(store_url: str) -> None:
+    write(store_url, record("1", price=1, created_at=2 * DAY - 1), record("2", price=2, created_at=2 * DAY))
+    assert prices(store_url, "day") == {("1970-01-02",): 1, ("1970-01-03",): 2}
+    assert prices(store_url, until=FIRST) == {(): 1}
+
+
+def test_an_organization_by_its_id_or_its_name_and_the_names_of_its_keys(books: str) -> None:
+    with connect(books) as connection:
+        values = {"prepaid": False, "created_at": 0}
+        connection.execute(insert(organizations).values(id="org_a", name="Example", **values))
+        key = {
+            "id": "key_1",
+            "organization_id": "org_a",
+            "kind": "key",
+            "name": "laptop",
+            "digest": b"1",
+            "hint": "abcd",
+        }
+        connection.execute(insert(credentials).values(**key, scopes="", created_at=0))
+    expected = {("key_1", "laptop"): 50_021, ("key_2", ""): 300}
+    assert prices(books, "key", organization="Example") == prices(books, "key", organization="org_a") == expected
+    assert prices(books, organization="unknown") == {}
+
+
+def test_currencies_are_never_added_up(store_url: str) -> None:
+    euros = DOLLARS.replace("USD", "EUR")
+    write(store_url, record("1", price=1), record("2", price=2, price_terms=euros), record("3", price_terms="{}"))
+    assert {found.currency: (found.price, found.requests) for found in sums(store_url)} == {
+        "": (0, 1),
+        "EUR": (2, 1),
+        "USD": (1, 1),
+    }
+
+
+def test_sums_are_exact_beyond_what_a_float_holds(store_url: str) -> None:
+    write(store_url, record("1", price=2**60 + 1), record("2", price=2**60), record("3", price=1))
+    assert prices(store_url) == {(): 2**61 + 2}

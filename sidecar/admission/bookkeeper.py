@@ -57,7 +57,8 @@ class Bookkeeper:
         except BaseException as error:
             # The client has left, or the store did not answer: it may have been made, or be made yet.
             gone = isinstance(error, asyncio.CancelledError)
-            self._give_up(slot, Settlement(request.id, "client_gone" if gone else "store_unavailable", begun=False))
+            told = "client_gone" if gone else "store_unavailable"
+            self._give_up(slot, Settlement(request.id, told, begun=False, image_bytes=0))
             raise
         if isinstance(outcome, Admitted):
             return Reserved(slot, outcome)

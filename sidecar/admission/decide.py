@@ -36,7 +36,7 @@ def decide(applicant: Applicant, balances: Balances) -> Admitted | Refused:
     if refusal is not None:
         return refusal
     request = applicant.request
-    image_bytes = request.image_bytes
+    image_bytes = image_limit = None
     for limit in applicant.limits:
         if limit.key.kind == "concurrent":
             balances.add(limit.key, 1)
@@ -44,13 +44,13 @@ def decide(applicant: Applicant, balances: Balances) -> Admitted | Refused:
             balances.add(limit.key, request.tokens)
         else:
             bucket = balances.bucket(limit)
+            units = {"requests": 1, "tokens": request.tokens, "image_bytes": min(request.image_bytes, bucket.left)}
             if limit.key.kind == "image_bytes":
-                image_bytes = min(image_bytes, bucket.left)
-            units = {"requests": 1, "tokens": request.tokens, "image_bytes": image_bytes}[limit.key.kind]
-            balances.set_bucket(limit.key, bucket.take(units))
+                image_bytes, image_limit = units["image_bytes"], limit.limit
+            balances.set_bucket(limit.key, bucket.take(units[limit.key.kind]))
     if applicant.account is not None:
         applicant.account.held += applicant.price
-    return Admitted(image_bytes, standing(applicant.limits, balances))
+    return Admitted(standing(applicant.limits, balances), image_bytes, image_limit)
 
 
 def standing(limits: Sequence[Limit], balances: Balances) -> Standing:

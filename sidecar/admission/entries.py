@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from sidecar.admission.standing import Standing
+from sidecar.admission.standing import UNLIMITED, Standing
 
 RefusalCode = Literal["concurrency_limited", "rate_limited", "quota_exceeded", "credits_exhausted"]
 
@@ -40,10 +40,15 @@ class ReservationRequest:
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """The reservation stands. ``image_bytes`` is how much of what was asked for may be fetched."""
+    """The reservation stands.
 
-    image_bytes: int
-    standing: Standing
+    ``image_bytes`` is how much of what was asked for may be fetched, of the ``image_limit`` that there is in a minute;
+    both are ``None`` where there is no such limit.
+    """
+
+    standing: Standing = UNLIMITED
+    image_bytes: int | None = None
+    image_limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

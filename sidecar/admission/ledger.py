@@ -19,7 +19,6 @@ from sidecar.admission.entries import Admitted, Entry, ImagesFetched, Outcome, R
 from sidecar.admission.prices import PriceList
 from sidecar.admission.reservation import Reservation, new_row
 from sidecar.admission.settlements import Settlements
-from sidecar.admission.standing import Standing
 from sidecar.admission.terms import TermsReader
 from sidecar.store import now_us
 
@@ -68,7 +67,7 @@ class Ledger:
             outcomes[request.id] = outcome
             if isinstance(outcome, Admitted):
                 hold = price if account is not None else 0
-                image_bytes = outcome.image_bytes
+                image_bytes = outcome.image_bytes or 0
                 admitted.append(new_row(request, limits[request.id], image_bytes=image_bytes, hold=hold, now=now))
 
         settlements.write()
@@ -106,7 +105,7 @@ class Ledger:
 def _made_before(reservation: Reservation) -> Admitted | GivenUpError:
     if reservation.settled_at is not None:
         return GivenUpError(f"the reservation {reservation.id} had been given up")
-    return Admitted(reservation.image_bytes, Standing())
+    return Admitted(image_bytes=reservation.image_bytes)
 
 
 def _read_balances(connection: Connection, keys: Iterable[Key]) -> dict[Key, Level]:

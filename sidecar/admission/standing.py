@@ -29,6 +29,10 @@ class Standing:
         return headers
 
 
+UNLIMITED = Standing()
+"""That of an organization without such limits."""
+
+
 def duration(microseconds: int) -> str:
     """A time as ``12ms``, ``1.5s`` or ``6m0s``, rounded up to a millisecond, above a minute to a second."""
     milliseconds = ceil(microseconds / 1000)

@@ -12,7 +12,8 @@ from typing import Annotated
 
 import typer
 
-from sidecar.cli import keys, orgs, sessions
+from sidecar.cli import keys, orgs, sessions, store
+from sidecar.cli.ledger import reconcile, usage
 from sidecar.cli.options import ConfigFile as _ConfigFile
 from sidecar.config.load import ConfigError, load
 from sidecar.config.models import Config
@@ -21,6 +22,9 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_
 app.add_typer(orgs.app, name="orgs")
 app.add_typer(keys.app, name="keys")
 app.add_typer(sessions.app, name="sessions")
+app.add_typer(store.app, name="store")
+app.command()(usage)
+app.command()(reconcile)
 
 
 @app.command()
@@ -29,11 +33,11 @@ def serve(config: _ConfigFile) -> None:
 
     Exit status 2: the configuration cannot be used. Exit status 1: no worker can be started.
     """
-    from sidecar.server.supervisor import supervise
+    from sidecar.server.start import serve
 
     settings = _load(config)
     _configure_logging(settings)
-    raise typer.Exit(asyncio.run(supervise(settings, config.resolve())))
+    raise typer.Exit(asyncio.run(serve(settings, config.resolve())))
 
 
 @app.command()

@@ -13,10 +13,13 @@ from typing import NamedTuple
 
 from sidecar.backends.triton.client import discover_all
 from sidecar.backends.triton.contracts.contract import Contract
-from sidecar.config.load import ConfigError
+from sidecar.config.load import ConfigError, read_store_url
 from sidecar.config.models import Config, ModelConfig
 from sidecar.exchange.catalog import ServedModel
 from sidecar.server.models import load_model
+from sidecar.store import StoreUnavailable
+from sidecar.store.engine import sqlite_file, without_password
+from sidecar.store.migrate import schema_version, versions
 
 _ENVOY_SECONDS = 60
 
@@ -44,6 +47,7 @@ def run_checks(config: Config, envoy_config: Path | None, say: Callable[[str], N
 
 def _findings(config: Config, envoy_config: Path | None) -> Iterator[Finding]:
     yield Finding(GOOD, f"configuration: {len(config.models)} model(s), {config.workers} worker(s)")
+    yield check_store(config)
     with ThreadPoolExecutor(max_workers=1) as asking:
         # Triton is asked while the tokenizers load.
         names = [model.triton_model for model in config.models]
@@ -56,6 +60,25 @@ def _findings(config: Config, envoy_config: Path | None) -> Iterator[Finding]:
             yield _check_contract(config.triton.address, model, contract)
     if envoy_config is not None:
         yield _check_envoy(envoy_config)
+
+
+def check_store(config: Config) -> Finding:
+    """Whether the store answers, and whether this release can work with its schema."""
+    try:
+        url = read_store_url(config.store)
+        shown, file, newest = without_password(url), sqlite_file(url), versions()[-1]
+        if file is not None and not file.exists():
+            return Finding(GOOD, f"store: {shown} is not there yet; serve makes it", note=True)
+        found = schema_version(url)
+    except (ConfigError, ValueError) as error:
+        return Finding(REFUSED, f"store: {error}")
+    except StoreUnavailable as error:
+        return Finding(BAD, f"store: {shown}: {error}")
+    if found is None or found in versions()[:-1]:
+        return Finding(GOOD, f"store: {shown} answers, schema {found or 'none'}; serve makes it {newest}", note=True)
+    if found != newest:
+        return Finding(REFUSED, f"store: {shown}: its schema {found} is later than this release's {newest}")
+    return Finding(GOOD, f"store: {shown} answers, schema {found}")
 
 
 def _check_prompt(config: ModelConfig, index: int, loaded: list[ServedModel]) -> Iterator[Finding]:

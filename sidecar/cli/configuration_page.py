@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
@@ -21,8 +22,8 @@ _HEAD = """\
 One YAML file, given to `responses-sidecar serve --config FILE`. Relative paths are relative to the file. A mistake is
 reported with the key's path, and the command ends with status 2: a key that does not exist, a value of the wrong kind,
 a format that is not known, a tokenizer or chat template that cannot be used. `responses-sidecar check --config FILE`
-tries everything that serving needs: the configuration, each tokenizer and chat template, Triton and each model's
-contract, and with `--envoy-config FILE` Envoy's configuration too.
+tries everything that serving needs: the configuration, the store, each tokenizer and chat template, Triton and each
+model's contract, and with `--envoy-config FILE` Envoy's configuration too.
 
 ```yaml
 node: n1
@@ -68,6 +69,7 @@ the client what happened, and its limits of size larger. The templates in `envoy
 """
 
 
+_WORDS = {int: "integer", float: "number", bool: "true or false", str: "text", Path: "path", date: "date"}
 # pydantic's constraints, and how they are told.
 _BOUNDS = {"ge": "from", "gt": "above", "le": "to"}
 
@@ -135,7 +137,7 @@ def _settings(section: type[BaseModel], path: str) -> Iterator[tuple[str, FieldI
     for name, field in section.model_fields.items():
         inner = _section(field.annotation)
         if inner is None:
-            yield path + name, field
+            yield path + (field.alias or name), field
         else:
             many = "[]" if get_origin(field.annotation) is tuple else ""
             yield from _settings(inner, f"{path}{name}{many}.")
@@ -176,8 +178,7 @@ def _type(annotation: Any, metadata: list[Any]) -> str:
         return f"list of {_type(arguments[0], [])}"
     if _section(annotation) is not None:
         return f"`{{{', '.join(f'{name}: …' for name in annotation.model_fields)}}}`"
-    words = {int: "integer", float: "number", bool: "true or false", str: "text", Path: "path"}[annotation]
-    return " ".join([words, *_bounds(metadata)])
+    return " ".join([_WORDS[annotation], *_bounds(metadata)])
 
 
 def _bounds(metadata: list[Any]) -> Iterator[str]:

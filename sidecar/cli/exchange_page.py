@@ -15,8 +15,10 @@ from sidecar.exchange.events import Event
 from sidecar.exchange.fetch_images import FetchImages
 from sidecar.exchange.phases import Phase
 from sidecar.exchange.plan import Prepare
+from sidecar.exchange.reserve import Reserve
+from sidecar.exchange.settle import Settle
 
-ASKS: tuple[type[Ask[Any]] | type[LastAsk], ...] = (Prepare, CheckGuides, FetchImages)
+ASKS: tuple[type[Ask[Any]] | type[LastAsk], ...] = (Prepare, CheckGuides, Reserve, FetchImages, Settle)
 """Those that a worker has performed, in the order in which they are made."""
 
 Transitions = Mapping[type[Phase], Mapping[type[Event], frozenset[type[Phase]]]]

@@ -12,21 +12,22 @@ from sqlalchemy import Connection
 from sidecar.config.load import ConfigError, load, read_store_url
 from sidecar.identity.organizations import OrganizationError
 from sidecar.identity.records import UnknownCredential
-from sidecar.store import SchemaError, StoreUnavailable, connect
-from sidecar.store.migrate import migrate
+from sidecar.store import Access, SchemaError, StoreUnavailable, connect
+from sidecar.store.migrate import migrate, schema_version, versions
 
 
 @contextmanager
-def transaction(config: Path) -> Iterator[Connection]:
-    """A write transaction on the store of a configuration, which is made or upgraded first.
+def transaction(config: Path, access: Access = "write") -> Iterator[Connection]:
+    """A transaction on the store of a configuration, which is made or upgraded first. One that reads holds up nobody.
 
     Raises:
         typer.Exit: status 2: the configuration cannot be used; status 1: the store cannot, or not for this.
     """
     try:
         url = read_store_url(load(config).store)
-        migrate(url)
-        with connect(url) as connection:
+        if not _is_current(url):
+            migrate(url)
+        with connect(url, access) as connection:
             yield connection
     except ConfigError as error:
         _fail(str(error), 2)
@@ -34,6 +35,14 @@ def transaction(config: Path) -> Iterator[Connection]:
         _fail(f"The store cannot be used: {error}", 1)
     except (OrganizationError, UnknownCredential, ValueError) as error:
         _fail(str(error), 1)
+
+
+def _is_current(url: str) -> bool:
+    """Whether the store is there and needs no upgrade, for which it would be locked."""
+    try:
+        return schema_version(url) == versions()[-1]
+    except StoreUnavailable:
+        return False
 
 
 def _fail(words: str, status: int) -> None:

@@ -11,12 +11,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from sidecar.config.admission import AdmissionConfig, PriceConfig
 from sidecar.config.identity import IdentityConfig
+from sidecar.config.listeners import Address, AdminConfig, UsageFeedConfig
 from sidecar.config.section import Section
 from sidecar.config.store import StoreConfig
 
 _Seconds = Annotated[float, Field(gt=0)]
-_Address = Annotated[str, Field(pattern=r"^[^\s:]+:\d{1,5}$")]
 _ModelName = Annotated[str, Field(min_length=1, max_length=128)]
 _TritonName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
 _Text = Annotated[str, Field(min_length=1, max_length=256)]
@@ -26,7 +27,7 @@ _Count = Annotated[int, Field(ge=1)]
 class TritonConfig(Section):
     """Where Triton is asked about its models."""
 
-    address: _Address = Field(
+    address: Address = Field(
         description="`host:port` of Triton's gRPC service, asked again and again what its models are"
     )
 
@@ -89,6 +90,15 @@ class ModelConfig(Section):
     token_timeout: _Seconds = Field(
         default=60.0, description="seconds without a further token after which an answer fails"
     )
+    prices: tuple[PriceConfig, ...] = Field(default=(), description="what its tokens cost; by default nothing")
+
+    @model_validator(mode="after")
+    def _one_price_a_day(self) -> ModelConfig:
+        days = [price.since for price in self.prices]
+        twice = next((day for day in days if days.count(day) > 1), None)
+        if twice is not None:
+            raise ValueError(f"two of the prices hold from {twice} on")
+        return self
 
 
 class ImageLimits(Section):
@@ -169,6 +179,12 @@ class Config(Section):
     surfaces: SurfacesSettings = SurfacesSettings()
     store: StoreConfig = StoreConfig()
     identity: IdentityConfig = IdentityConfig()
+    admission: AdmissionConfig = AdmissionConfig()
+    currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$")] = Field(
+        default="USD", description="the currency of all prices and credits, as ISO 4217 has it"
+    )
+    admin: AdminConfig = AdminConfig()
+    usage_feed: UsageFeedConfig = UsageFeedConfig()
     images: ImageLimits = ImageLimits()
     keep_alive: _Seconds = Field(
         default=15.0, description="seconds of silence in a stream after which a comment is sent"

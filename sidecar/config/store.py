@@ -34,6 +34,11 @@ class StoreConfig(Section):
         description="what becomes of requests while the store does not answer: `refuse` them, or take those of clients"
         " that were known in the last ten minutes and `spool` what they used to `store.state`, to be settled later",
     )
+    retention_days: Annotated[int, Field(ge=1, le=36_500)] | None = Field(
+        default=None,
+        description="days for which usage records are kept, with the reservations they came from; by default for ever."
+        " See [billing.md](billing.md#what-is-kept)",
+    )
 
     @model_validator(mode="after")
     def _is_one(self) -> StoreConfig:

@@ -8,6 +8,7 @@ from typing import Self
 
 from sidecar.exchange.asks import Ask, Facts
 from sidecar.exchange.plan import Plan, Prepare
+from sidecar.exchange.reserve import Reserve, Reserved
 from sidecar.images.image import Image, ImageRef
 
 
@@ -20,12 +21,13 @@ class FetchImages(Ask[bytes]):
 
     plan: Plan
     client: Hashable
+    reserved: Reserved | None
 
     @classmethod
     def needed(cls, facts: Facts) -> Self | None:
         """Where the request has images."""
         plan = facts[Prepare]
-        return cls(plan, facts.request.client) if plan.images else None
+        return cls(plan, facts.request.client, facts.get(Reserve)) if plan.images else None
 
     @property
     def refs(self) -> Sequence[ImageRef]:

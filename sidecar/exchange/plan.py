@@ -32,13 +32,15 @@ from sidecar.surfaces.limits import check_limits, check_size
 
 # Nucleus sampling with 0 keeps only the most probable token; runtimes take values above 0 only.
 _SMALLEST_TOP_P = 1e-9
+_MOST_OF_A_NAME = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A request accepted: the call to make, once its ``images`` have been loaded, and the response to fill.
 
-    ``body`` is the upstream's request; ``None`` while it waits for images.
+    ``body`` is the upstream's request; ``None`` while it waits for images. ``output_limited`` is whether the client
+    named a limit for the answer. ``end_user`` is whom it asks for, as it said itself.
     """
 
     model: ServedModel
@@ -54,6 +56,13 @@ class Plan:
     reasoning: ReasoningForm
     ids: ResponseIds
     response: Json
+    output_limited: bool
+    end_user: str | None
+
+    @property
+    def guided(self) -> bool:
+        """Whether the runtime is held to a form, so that each token of the answer is one that its guide allows."""
+        return self.generation.guide is not None or self.generation.call_guide is not None
 
     def body_with(self, images: Sequence[Image]) -> bytes:
         """The upstream's request with the loaded ``images``."""
@@ -143,7 +152,15 @@ def make_plan(facts: Facts) -> Plan:
         reasoning=surface.reasoning_form(request),
         ids=ids,
         response=surface.new_response(_as_applied(request, guidance, prompt), ids.response, int(event.unix_time)),
+        output_limited=request.max_output_tokens is not None,
+        end_user=_end_user(request),
     )
+
+
+def _end_user(request: ResponsesRequest) -> str | None:
+    """The client's own name for its user; ``None`` where there is none that a table could show."""
+    name = request.safety_identifier or request.user or ""
+    return name[:_MOST_OF_A_NAME] if name.isprintable() and name else None
 
 
 def _as_applied(request: ResponsesRequest, guidance: Guidance, prompt: Prompt) -> ResponsesRequest:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, or_, select
 
 from sidecar.identity.identity import INFERENCE
 from sidecar.identity.organizations import find
 from sidecar.identity.records import Record, Terms, UnknownCredential, issue, revoke
 from sidecar.identity.records import find as find_credential
 from sidecar.identity.secret import Kind, Secret
+from sidecar.store import now_us
+from sidecar.store.tables import credentials
 from sidecar.surfaces.endpoints import SESSION_COOKIE
 
 SECONDS = 12 * 3600.0
@@ -30,6 +34,20 @@ def begin(
     """
     id_ = find(connection, organization).id
     return issue(connection, Terms(Kind.SESSION, id_, scopes, user=user, seconds=seconds))
+
+
+def listed(connection: Connection, organization: str | None, after: str, most: int) -> Sequence[Record]:
+    """At most ``most`` sessions that have not ended, of one organization's id or of all, the oldest first.
+
+    ``after`` is the id of the last one that is known already, or empty.
+    """
+    mine, now = credentials.c, now_us(connection)
+    lasting = or_(mine.expires_at.is_(None), mine.expires_at > now)
+    wanted = select(credentials).where(mine.kind == Kind.SESSION.value, mine.revoked_at.is_(None), lasting)
+    wanted = wanted.where(mine.id > after)
+    if organization is not None:
+        wanted = wanted.where(mine.organization_id == organization)
+    return [Record.of(row) for row in connection.execute(wanted.order_by(mine.id).limit(most))]
 
 
 def end(connection: Connection, id_: str) -> Record:

@@ -6,7 +6,7 @@ The shape of ``error`` is OpenAI's, all four members always present; a surface m
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sidecar.responses.reply import Reply
@@ -176,7 +176,7 @@ class ApiError(Exception):
     ``code`` is a key of :data:`CODES`; ``message`` is one short sentence that quotes no more of the payload than a
     name; ``param`` is a path such as ``input[0].content[1]``. ``retry_after`` (seconds) replaces the table's where one
     occurrence differs; ``retry`` false says that the same request would only fail again. ``allow`` are the methods that
-    are allowed, with 405.
+    are allowed, with 405. ``headers`` (lower-case names) are sent along.
     """
 
     code: str
@@ -185,6 +185,7 @@ class ApiError(Exception):
     retry_after: int | None = None
     retry: bool = True
     allow: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def kind(self) -> ErrorKind:
@@ -213,7 +214,7 @@ class ApiError(Exception):
         return Reply.json({"error": members or self.fields()}, self.status, self._advice(), self.code)
 
     def _advice(self) -> dict[str, str]:
-        headers = {}
+        headers = dict(self.headers)
         retry = self.retry and self.kind.should_retry
         retry_after = self.kind.retry_after if self.retry_after is None else self.retry_after
         if retry and retry_after is not None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import Executor
 
+from sidecar.admission.admission import Admission
+from sidecar.config.models import ImageLimits
 from sidecar.egress.budget import UnlimitedBytes
 from sidecar.egress.loader import ImageLoader
 from sidecar.exchange.check_guides import CheckGuides
 from sidecar.exchange.fetch_images import FetchImages
 from sidecar.exchange.plan import Plan, Prepare
+from sidecar.exchange.reserve import Reserve, Reserved
+from sidecar.exchange.settle import Settle
 from sidecar.extproc.driver import Performers
 from sidecar.killable import Pool
 from sidecar.server import grammars
@@ -17,12 +21,19 @@ from sidecar.server.preparation import Preparation
 
 
 def make_performers(
-    preparation: Preparation, grammar_processes: Pool, images: ImageLoader, writers: Executor
+    preparation: Preparation,
+    grammar_processes: Pool,
+    admission: Admission,
+    images: ImageLoader,
+    writers: Executor,
+    *,
+    limits: ImageLimits,
+    worker: str,
 ) -> Performers:
     """The table, in the order in which the asks are made.
 
     ``preparation`` runs what makes a plan, ``grammar_processes`` what makes grammars, ``writers`` what writes images
-    into a message.
+    into a message. ``limits`` are those of images, ``worker`` is the life of this process.
     """
 
     async def prepare(ask: Prepare) -> Plan:
@@ -31,8 +42,20 @@ def make_performers(
     async def check_guides(ask: CheckGuides) -> None:
         await grammars.check_guides(ask, grammar_processes)
 
+    async def reserve(ask: Reserve) -> Reserved:
+        request = ask.request(worker, limits)
+        made = await admission.reserve(request)
+        return Reserved.of(request, made.slot, made.admitted)
+
     async def fetch_images(ask: FetchImages) -> bytes:
-        async with images.load(ask.refs, UnlimitedBytes(), ask.client) as loaded:
+        reserved = ask.reserved
+        async with images.load(ask.refs, reserved.images if reserved else UnlimitedBytes(), ask.client) as loaded:
+            if reserved is not None and reserved.images.is_limited:
+                admission.images_fetched(reserved.slot, reserved.request.id, reserved.images.used)
             return await asyncio.get_running_loop().run_in_executor(writers, ask.body, loaded)
 
-    return {Prepare: prepare, CheckGuides: check_guides, FetchImages: fetch_images}
+    async def settle(ask: Settle) -> None:
+        reserved = ask.reserved
+        await admission.settle(reserved.slot, ask.settlement(), reserved.request.organization_id)
+
+    return {Prepare: prepare, CheckGuides: check_guides, Reserve: reserve, FetchImages: fetch_images, Settle: settle}

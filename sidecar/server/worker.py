@@ -21,22 +21,26 @@ import uvloop
 from envoy.service.ext_proc.v3.external_processor_pb2_grpc import add_ExternalProcessorServicer_to_server
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from sidecar.config.load import ConfigError, read_sealing_key
+from sidecar.config.load import ConfigError, read_sealing_key, read_store_url
 from sidecar.config.models import Config
 from sidecar.egress.loader import ImageLoader, decoding_processes
 from sidecar.exchange.catalog import Catalog
 from sidecar.extproc.sessions import Sessions
 from sidecar.extproc.transport.grpc_aio import ExtProcService
+from sidecar.identity.authenticator import Authenticator
 from sidecar.killable import Pool
 from sidecar.responses.errors import ApiError
 from sidecar.responses.sealing import Sealer
+from sidecar.server.accounts import keep_accounts, new_life
 from sidecar.server.contracts import Contracts
 from sidecar.server.grammars import grammar_processes
 from sidecar.server.heartbeat import beat_forever
+from sidecar.server.listeners import listen
 from sidecar.server.models import load_models
 from sidecar.server.performers import make_performers
 from sidecar.server.preparation import preparation_threads
 from sidecar.server.supervisor import READY, STACKS_SIGNAL
+from sidecar.store import Store
 from sidecar.surfaces import SURFACES, Surface
 from sidecar.telemetry.access_log import AccessLog
 from sidecar.telemetry.broken_characters import BrokenCharacters
@@ -101,26 +105,34 @@ async def _serve_until(
     decoders: Pool,
     grammars: Pool,
 ) -> None:
+    store, life = Store(read_store_url(config.store)), new_life()
     with (
         preparation_threads() as preparation,
         # Apart, so that large images do not hold up the prompts of other requests.
         ThreadPoolExecutor(max_workers=2, thread_name_prefix="images") as threads,
     ):
         images = ImageLoader(config.images, decoders, threads)
-        performers = make_performers(preparation, grammars, images, threads)
         contracts = Contracts(config.triton.address)
-        sessions = Sessions(catalog, surfaces, performers, (AccessLog(), BrokenCharacters(), contracts))
-        server, set_health = await _start(config, index, sessions)
-        background = [
-            asyncio.create_task(sessions.tick_forever()),
-            asyncio.create_task(contracts.keep(sessions)),
-            asyncio.create_task(beat_forever(tell_ready(), config.watchdog)),
-        ]
-        await stop.wait()
-        await _drain(server, set_health, sessions, config.drain)
-        for task in background:
-            task.cancel()
-        await asyncio.gather(*background, return_exceptions=True)
+        authenticator = Authenticator(store, config.identity, stale=config.store.when_down == "spool")
+        async with keep_accounts(config, store, life) as admission, listen(config, store, authenticator):
+            performers = make_performers(
+                preparation, grammars, admission, images, threads, limits=config.images, worker=life
+            )
+            sessions = Sessions(catalog, surfaces, performers, (AccessLog(), BrokenCharacters(), contracts))
+            server, set_health = await _start(config, index, sessions)
+            background = [
+                asyncio.create_task(sessions.tick_forever()),
+                asyncio.create_task(contracts.keep(sessions)),
+                asyncio.create_task(beat_forever(tell_ready(), config.watchdog)),
+            ]
+            await stop.wait()
+            await _drain(server, set_health, sessions, config.drain)
+            admission.stop()
+            await sessions.settled()
+            for task in background:
+                task.cancel()
+            await asyncio.gather(*background, return_exceptions=True)
+    await store.close()
 
 
 def _surfaces(config: Config) -> dict[str, Surface]:
@@ -162,7 +174,6 @@ async def _drain(
     # It waits for an Envoy that does not read.
     await asyncio.wait({asyncio.ensure_future(server.stop(0))}, timeout=_LAST_WRITES_SECONDS)
     sessions.close_all()
-    await sessions.settled()
 
 
 def tell_ready() -> int:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from sidecar.store.batch import Operation
-from sidecar.store.engine import connect
+from sidecar.store.engine import Access, connect
 from sidecar.store.errors import SchemaError, StoreUnavailable
 from sidecar.store.store import Store
-from sidecar.store.transaction import now_us, settled_below, transaction_id
+from sidecar.store.transaction import now_us, settled_below
 
 __all__ = [
+    "Access",
     "Operation",
     "SchemaError",
     "Store",
@@ -16,5 +17,4 @@ __all__ = [
     "connect",
     "now_us",
     "settled_below",
-    "transaction_id",
 ]

@@ -54,6 +54,11 @@ def sqlite_file(url: str) -> Path | None:
     return Path(parsed.database) if parsed.drivername == "sqlite" and parsed.database else None
 
 
+def without_password(url: str) -> str:
+    """The URL as it may be shown."""
+    return parse(url).set(drivername=make_url(url).drivername).render_as_string(hide_password=True)
+
+
 def open_engine(url: str, access: Access, timeout: float) -> Engine:
     """An engine of one connection, which is opened when it is first needed.
 
@@ -64,6 +69,11 @@ def open_engine(url: str, access: Access, timeout: float) -> Engine:
     if parsed.drivername == "sqlite":
         return _open_sqlite(str(parsed.database), access, timeout)
     return _open_postgresql(parsed, access, timeout)
+
+
+def file_uri(file: Path, mode: Literal["ro", "rw"]) -> str:
+    """How SQLite is told to open a file that must be there. https://www.sqlite.org/uri.html"""
+    return f"file:{quote(str(file.absolute()))}?mode={mode}"
 
 
 @contextmanager
@@ -89,7 +99,7 @@ def connect(url: str, access: Access = "write") -> Iterator[Connection]:
 
 def _open_sqlite(database: str, access: Access, timeout: float) -> Engine:
     # A file that is not there is a fault, rather than a new empty store: only a migration makes one.
-    uri = f"file:{quote(str(Path(database).absolute()))}?mode=rw"
+    uri = file_uri(Path(database), "rw")
 
     def connect_sqlite() -> sqlite3.Connection:
         # Transactions are begun by the event below, not by the driver.

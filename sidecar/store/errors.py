@@ -10,6 +10,8 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, NotSupportedEr
 # deadlock_detected), or because it ends (admin_shutdown, crash_shutdown). https://www.postgresql.org/docs/current/errcodes-appendix.html
 _CONFLICTS = {"40001", "40P01"}
 _SHUTDOWNS = {"57P01", "57P02"}
+# A table or column that is not there: the store has been restored or made anew, and is yet to be migrated.
+_NOT_MIGRATED = {"42P01", "42703"}
 # What a statement's own contents cause, and would cause on any day.
 _OWN_FAULTS = (IntegrityError, DataError, ProgrammingError, NotSupportedError)
 
@@ -24,7 +26,10 @@ class SchemaError(Exception):
 
 def is_unavailable(error: BaseException) -> TypeGuard[DBAPIError]:
     """Whether the store failed, rather than what was asked of it."""
-    return isinstance(error, DBAPIError) and (error.connection_invalidated or not isinstance(error, _OWN_FAULTS))
+    if not isinstance(error, DBAPIError):
+        return False
+    lost = error.connection_invalidated or getattr(error.orig, "sqlstate", None) in _NOT_MIGRATED
+    return lost or not isinstance(error, _OWN_FAULTS)
 
 
 def may_be_repeated(error: DBAPIError, committing: bool) -> bool:

@@ -10,6 +10,7 @@ import pytest
 from sidecar.store import Store
 from sidecar.store.migrate import migrate
 from stack.postgres import Postgres
+from tests.store.commands import Run, runner, write_config
 
 
 @pytest.fixture
@@ -32,3 +33,15 @@ def own_postgres_url(own_postgres: Postgres) -> str:
     url = own_postgres.url(own_postgres.create_database())
     migrate(url)
     return url
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """A configuration for commands."""
+    return write_config(tmp_path)
+
+
+@pytest.fixture
+def run(config: Path) -> Run:
+    """Runs a command of the configuration."""
+    return runner(config)

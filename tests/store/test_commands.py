@@ -3,41 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from typer.testing import CliRunner, Result
 
-from sidecar.cli import app
 from sidecar.identity.authenticator import find_known
 from sidecar.identity.secret import Secret
 from sidecar.store import connect
-
-MODEL = {"name": "m", "triton_model": "m", "tokenizer": "m", "context_length": 2048}
-Run = Callable[..., Result]
-
-
-@pytest.fixture
-def config(tmp_path: Path) -> Path:
-    path = tmp_path / "sidecar.yaml"
-    content = {"node": "n", "sockets": "/tmp", "triton": {"address": "127.0.0.1:1"}, "models": [MODEL]}
-    path.write_text(yaml.safe_dump({**content, "store": {"state": "state"}}))
-    return path
-
-
-@pytest.fixture
-def run(config: Path) -> Run:
-    """Runs a command of the configuration; it succeeds unless ``status`` says otherwise."""
-
-    def run(*arguments: str, status: int = 0) -> Result:
-        result = CliRunner().invoke(app, [*arguments, "--config", str(config)])
-        assert result.exit_code == status, result.output
-        return result
-
-    return run
+from tests.store.commands import Run
 
 
 def as_json(run: Run, *arguments: str) -> Any:

@@ -6,7 +6,6 @@ version needs such a file, and no more.
 
 from __future__ import annotations
 
-import json
 import stat
 import subprocess
 import sys
@@ -18,17 +17,14 @@ import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, LargeBinary, MetaData, Table, inspect, select, text
+from sqlalchemy import inspect, select, text
 
 from sidecar.store import SchemaError, StoreUnavailable, connect
 from sidecar.store.migrate import migrate, schema_version, versions
 from sidecar.store.tables import metadata
 from stack.paths import ROOT
 from stack.postgres import Postgres
-
-DATA = Path(__file__).parent / "data"
-
-Rows = dict[str, list[dict[str, Any]]]
+from tests.store.rows import Rows, contents, fill, rows_of
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -58,9 +54,7 @@ def test_what_an_earlier_release_wrote_is_kept(empty_url: str, version: str) -> 
     migrate(empty_url, version)
     written = rows_of(version)
     with connect(empty_url) as connection:
-        for table in reflected(connection).sorted_tables:
-            if table.name in written:
-                connection.execute(table.insert(), written[table.name])
+        fill(connection, written)
         before = contents(connection)
     assert {name for name, rows in before.items() if rows} == written.keys()
     migrate(empty_url)
@@ -80,34 +74,6 @@ def test_the_rows_of_a_version_fill_each_of_its_tables(tmp_path: Path, version: 
     with connect(url) as connection:
         tables = set(inspect(connection).get_table_names()) - {"alembic_version", "sqlite_sequence"}
     assert rows_of(version).keys() == tables
-
-
-def rows_of(version: str) -> Rows:
-    """What a release of this version wrote."""
-    rows: Rows = json.loads((DATA / f"{version}.json").read_text())
-    for row in rows.get("credentials", ()):
-        row["digest"] = bytes.fromhex(row["digest"])
-    return rows
-
-
-def reflected(connection: Connection) -> MetaData:
-    """The tables as the store itself describes them."""
-    tables = MetaData()
-    tables.reflect(connection)
-    tables.remove(tables.tables["alembic_version"])
-    if "sqlite_sequence" in tables.tables:
-        tables.remove(tables.tables["sqlite_sequence"])
-    return tables
-
-
-def contents(connection: Connection) -> Rows:
-    """All rows of all tables."""
-    return {table.name: all_rows(connection, table) for table in reflected(connection).sorted_tables}
-
-
-def all_rows(connection: Connection, table: Table) -> list[dict[str, Any]]:
-    order = [column for column in table.columns if not isinstance(column.type, LargeBinary)]
-    return [dict(row) for row in connection.execute(select(table).order_by(*order)).mappings()]
 
 
 def kept(before: Rows, after: Rows) -> Rows:

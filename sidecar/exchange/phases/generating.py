@@ -15,6 +15,7 @@ from sidecar.exchange.events import Event, Tick, UpstreamBytes, UpstreamEnd
 from sidecar.exchange.phases.phase import Context, PhaseWithFacts, Step
 from sidecar.exchange.plan import Plan
 from sidecar.exchange.report import Report, Timing
+from sidecar.exchange.reserve import Reserve
 from sidecar.generation.stops import StopStrings
 from sidecar.responses.errors import ApiError
 from sidecar.responses.events import EventWriter
@@ -78,12 +79,12 @@ class _Generating(PhaseWithFacts):
             commands = [*self._opening(), SendBody(events + live.writer.finish(response))]
         else:
             body = json_bytes(response)
-            commands = [SendHead(_json_head(timing, len(body))), SendBody(body)]
+            commands = [SendHead({**_json_head(timing, len(body)), **self._limits_told}), SendBody(body)]
         return self._end(response["status"], [*commands, Finish()])
 
     def _opening(self) -> list[Command]:
         """The head of a stream, unless it has been sent."""
-        return [SendHead(_stream_head(self._context.report.timing))]
+        return [SendHead({**_stream_head(self._context.report.timing), **self._limits_told})]
 
     def _note_what_was_read(self) -> None:
         """What the upstream told replaces what was assumed."""
@@ -147,6 +148,14 @@ class Calling(_Generating):
                 return self, []
         return self._take_any(event)
 
+    def _checkpoint(self) -> None:
+        """What has become known with the first token is kept where it outlives this process."""
+        reserved = self._facts.get(Reserve)
+        if reserved is not None:
+            self._note_what_was_read()
+            usage, guided = self._context.report.usage, self._live.plan.guided
+            reserved.slot.note(input_tokens=usage.input_tokens, cached_tokens=usage.cached_tokens, guided=guided)
+
     def _read(self, data: bytes, at: float) -> Step:
         self._upstream_at = at
         answer = self._live.answer
@@ -157,6 +166,7 @@ class Calling(_Generating):
             return self, []
         report = self._context.report
         report.timing.first_token_at = at
+        self._checkpoint()
         commands: list[Command] = []
         if self._live.plan.stream:
             report.delivered.written = answer.mark

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
@@ -14,6 +14,7 @@ from sidecar.exchange.catalog import Catalog
 from sidecar.exchange.commands import Command
 from sidecar.exchange.events import Abort, ClientGone, Event
 from sidecar.exchange.report import Report
+from sidecar.exchange.reserve import Reserve
 from sidecar.responses.errors import ApiError
 from sidecar.surfaces.surface import Surface
 
@@ -84,6 +85,16 @@ class PhaseWithFacts(Phase):
     def __init__(self, context: Context, facts: Facts) -> None:
         super().__init__(context)
         self._facts = facts
+
+    def fail(self, error: ApiError) -> Step:
+        """As before, and the client is told how it stands with its limits."""
+        return super().fail(replace(error, headers={**self._limits_told, **error.headers}))
+
+    @property
+    def _limits_told(self) -> Mapping[str, str]:
+        """The headers that tell how the client stands with its limits, once that is known."""
+        reserved = self._facts.get(Reserve)
+        return reserved.headers if reserved is not None else {}
 
     def _last_asks(self) -> list[LastAsk]:
         context = self._context

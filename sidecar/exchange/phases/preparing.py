@@ -11,6 +11,7 @@ from sidecar.exchange.fetch_images import FetchImages
 from sidecar.exchange.phases.generating import Calling, LiveAnswer
 from sidecar.exchange.phases.phase import Context, Phase, PhaseWithFacts, Step
 from sidecar.exchange.plan import Prepare
+from sidecar.exchange.reserve import Reserve
 from sidecar.exchange.resources import answer_at_once
 from sidecar.responses.caller import Caller
 from sidecar.responses.errors import ApiError
@@ -77,7 +78,9 @@ def _next_ask(context: Context, facts: Facts, left: Sequence[type[Ask[Any]]], at
             return Preparing(context, facts, ask, left[index + 1 :], at), [ask]
     plan = facts[Prepare]
     call = plan.call(plan.body or facts[FetchImages])
-    report = context.report
+    report, reserved = context.report, facts.get(Reserve)
+    if reserved is not None:
+        report.delivered.cell = reserved.slot.mark
     report.model, report.stream, report.remedy = plan.model.name, plan.stream, plan.contract.remedy
     report.usage.input_tokens = len(plan.generation.prompt_ids)
     return Calling(context, facts, LiveAnswer(plan, call.reader, report), at), [call]

@@ -9,6 +9,7 @@ import pytest
 
 from sidecar.cli.configuration_page import ENVOY_LIMITS, configuration_page
 from sidecar.cli.docs import generated_docs
+from sidecar.config.admission import PriceConfig
 from sidecar.config.models import Config, ImageLimits, ModelConfig, RequestLimits
 from sidecar.exchange.asks import Ask
 from sidecar.surfaces import SURFACES
@@ -50,6 +51,7 @@ def test_what_the_configuration_allows_by_default_envoy_allows() -> None:
 
 def test_the_configurations_page_has_every_key_with_its_meaning() -> None:
     rows = [line.split(" | ") for line in configuration_page().splitlines() if line.startswith("| `models[].")]
-    # Of the model's own members, one is the section of its limits.
-    assert len(rows) == len(ModelConfig.model_fields) - 1 + len(RequestLimits.model_fields)
+    # Of the model's own members, two are sections: its limits and its prices.
+    inner = len(RequestLimits.model_fields) + len(PriceConfig.model_fields)
+    assert len(rows) == len(ModelConfig.model_fields) - 2 + inner
     assert all(len(row) == 4 and all(row) for row in rows)

@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from typing import cast
 
 import pytest
 from envoy.config.core.v3.base_pb2 import HeaderMap, HeaderValue
@@ -17,6 +18,10 @@ from envoy.service.ext_proc.v3.external_processor_pb2 import (
     ProcessingResponse,
 )
 
+from sidecar.admission.admission import Admission
+from sidecar.admission.bookkeeper import Reserved
+from sidecar.admission.entries import Admitted, ReservationRequest, Settlement
+from sidecar.admission.slots import SLOT_BYTES, Slot
 from sidecar.backends.triton.frames import frame
 from sidecar.config.models import ImageLimits
 from sidecar.egress.budget import ByteBudget
@@ -107,12 +112,28 @@ def chunk(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
+class AdmitsAll:
+    """In place of admission: what that does is its own tests' matter."""
+
+    async def reserve(self, request: ReservationRequest) -> Reserved:
+        return Reserved(Slot(memoryview(bytearray(SLOT_BYTES)), request.id, request.input_tokens), Admitted())
+
+    async def settle(self, slot: Slot, settlement: Settlement, organization: str) -> None:
+        pass
+
+
+ADMITS_ALL = cast(Admission, AdmitsAll())
+
+
 class Run:
     """One session under test."""
 
     def __init__(self, wire: str, exchange: Exchange, executor: ThreadPoolExecutor, images: ImageLoader) -> None:
         self.envoy, self.clock, self.exchange = Envoy(), Clock(), exchange
-        performers = make_performers(Preparation([Lane(LANES[-1], executor)]), InPlace(), images, executor)
+        preparation = Preparation([Lane(LANES[-1], executor)])
+        performers = make_performers(
+            preparation, InPlace(), ADMITS_ALL, images, executor, limits=ImageLimits(), worker="w1"
+        )
         self.session = Session(self.envoy, exchange, WIRES[wire](), performers, (), self.clock)
 
     def push(self, *messages: ProcessingRequest) -> None:

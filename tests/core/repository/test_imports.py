@@ -14,6 +14,7 @@ LAYERS = (
     {"__main__"},
     {"cli"},
     {"server"},
+    {"admin", "feed"},
     {"extproc", "identity", "telemetry"},
     {"exchange"},
     {"surfaces", "prompts", "generation", "guidance", "backends", "egress", "admission"},
@@ -25,8 +26,8 @@ LAYERS = (
 DEPTH = {room: depth for depth, layer in enumerate(LAYERS) for room in layer}
 ALONE = {"generation", "config", "fairness", "store"}
 """Rooms that import nothing of ours."""
-ONLY_FROM = {"store": {"admission", "identity", "server", "cli"}}
-"""Rooms that not all above them may import. ``server`` and ``cli`` put the parts together."""
+ONLY_FROM = {"store": {"admission", "identity", "admin", "feed", "server", "cli"}}
+"""Rooms that not all above them may import. Those from ``admin`` on put the parts together."""
 
 
 def rooms() -> set[str]:

@@ -1,0 +1,70 @@
+"""``responses-sidecar usage`` and ``reconcile``: what the ledger holds, and whether its sums are right."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from sidecar.cli.options import AsJson, ConfigFile, seconds_of
+
+
+class _By(StrEnum):
+    DAY = "day"
+    ORGANIZATION = "organization"
+    KEY = "key"
+    MODEL = "model"
+
+
+def usage(
+    config: ConfigFile,
+    by: Annotated[
+        list[_By] | None, typer.Option(help="What to sum by; several are allowed. By day by default.")
+    ] = None,
+    since: Annotated[datetime | None, typer.Option("--from", formats=["%Y-%m-%d"], help="The first day (UTC).")] = None,
+    until: Annotated[datetime | None, typer.Option("--to", formats=["%Y-%m-%d"], help="The last day (UTC).")] = None,
+    organization: Annotated[str | None, typer.Option(help="Only that of one organization, by its name or id.")] = None,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, for spreadsheets.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what was used and what it costs."""
+    from sidecar.admission.usage import Selection, read_usage
+    from sidecar.cli.transaction import transaction
+    from sidecar.cli.usage_view import show_usage
+
+    if as_csv and as_json:
+        raise typer.BadParameter("--csv and --json do not go together")
+    groups = list(dict.fromkeys(group.value for group in by or [_By.DAY]))
+    selection = Selection(groups, since and since.date(), until and until.date(), organization)
+    with transaction(config, "read") as connection:
+        show_usage(groups, read_usage(connection, selection), as_csv=as_csv, as_json=as_json)
+
+
+def reconcile(
+    config: ConfigFile,
+    open_for: Annotated[
+        str, typer.Option("--open-for", metavar="DURATION", help="For how long a reservation may be open: 1h, 30m …")
+    ] = "1h",
+    as_json: AsJson = False,
+) -> None:
+    """Prove the ledger's sums.
+
+    Exit status 1: something does not agree.
+    """
+    from sidecar.admission.reconcile import reconcile
+    from sidecar.cli.listing import print_json, print_table
+    from sidecar.cli.transaction import transaction
+
+    seconds = seconds_of(open_for)
+    with transaction(config, "read") as connection:
+        findings = list(reconcile(connection, seconds))
+    if as_json:
+        found = [{"check": found.check, "subject": found.subject, "words": found.words} for found in findings]
+        print_json({"findings": found})
+    elif findings:
+        print_table(["Check", "Subject", ""], [[found.check, found.subject, found.words] for found in findings])
+    else:
+        typer.echo("The ledger's sums agree.")
+    raise typer.Exit(1 if findings else 0)

@@ -1,0 +1,80 @@
+"""How sums of usage are shown: a table for people, CSV for spreadsheets, JSON for programs."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+import typer
+
+from sidecar.admission.money import decimal
+from sidecar.admission.usage import COUNTS, Sums, columns_of
+from sidecar.cli.listing import print_table
+
+
+def show_usage(groups: Sequence[str], rows: Iterable[Sums], *, as_csv: bool, as_json: bool) -> None:
+    """Print ``rows``. As CSV and as JSON each is printed as it comes, however many there are."""
+    if as_csv:
+        _print_csv(groups, rows)
+    elif as_json:
+        _print_json(rows)
+    else:
+        _print_table(groups, rows)
+
+
+def _print_csv(groups: Sequence[str], rows: Iterable[Sums]) -> None:
+    writer = csv.DictWriter(sys.stdout, [*columns_of(groups), "requests", *COUNTS, "price", "currency"])
+    writer.writeheader()
+    for row in rows:
+        writer.writerow(_flat(row))
+
+
+def _print_json(rows: Iterable[Sums]) -> None:
+    """One document, though not all of it at once."""
+    separator = "["
+    for row in rows:
+        typer.echo(f"{separator}\n  {json.dumps(_flat(row), ensure_ascii=False)}", nl=False)
+        separator = ","
+    typer.echo("[]" if separator == "[" else "\n]")
+
+
+def _flat(row: Sums) -> dict[str, str | int]:
+    """Money as a decimal in text: as a number it would become a binary fraction."""
+    return {
+        **row.group,
+        "requests": row.requests,
+        **row.counts,
+        "price": decimal(row.price),
+        "currency": row.currency,
+    }
+
+
+def _print_table(groups: Sequence[str], rows: Iterable[Sums]) -> None:
+    totals, prices = Counter[str](), Counter[str]()
+    lines = list(_lines(rows, totals, prices))
+    sums = [[*[""] * len(columns_of(groups)), *_amounts(totals), _money(price, of)] for of, price in prices.items()]
+    if sums:
+        sums[0][0] = "Total"
+        # Of several currencies only the prices differ.
+        sums[1:] = [[*[""] * (len(sums[0]) - 1), line[-1]] for line in sums[1:]]
+    heads = [name.replace("_", " ").capitalize() for name in (*columns_of(groups), "requests", *COUNTS, "price")]
+    print_table(heads, [*lines, *sums])
+
+
+def _lines(rows: Iterable[Sums], totals: Counter[str], prices: Counter[str]) -> Iterator[list[str]]:
+    for row in rows:
+        totals.update({"requests": row.requests, **row.counts})
+        prices[row.currency] += row.price
+        counts = _amounts(Counter({"requests": row.requests, **row.counts}))
+        yield [*row.group.values(), *counts, _money(row.price, row.currency)]
+
+
+def _amounts(counts: Counter[str]) -> list[str]:
+    return [f"{counts[name]:,}" for name in ("requests", *COUNTS)]
+
+
+def _money(price: int, currency: str) -> str:
+    return f"{decimal(price)} {currency}".strip()

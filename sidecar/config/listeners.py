@@ -1,0 +1,31 @@
+"""Settings of the ports that a node opens beside Envoy's: for operators and their systems, not for clients."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from sidecar.config.section import Section
+
+Address = Annotated[str, Field(pattern=r"^[^\s:]+:\d{1,5}$")]
+
+
+class UsageFeedConfig(Section):
+    """Where a billing system reads usage records."""
+
+    address: Address | None = Field(
+        default=None,
+        description="`host:port` of the gRPC service of [billing.md](billing.md#the-feed), without TLS: an address of"
+        " this machine alone, as `127.0.0.1:9100`, unless a proxy with TLS stands before it",
+    )
+
+
+class AdminConfig(Section):
+    """Where an operator's console asks."""
+
+    address: Address | None = Field(
+        default=None,
+        description="`host:port` of the HTTP interface of [admin.md](admin.md), without TLS: an address of this machine"
+        " alone, as `127.0.0.1:9101`, unless a proxy with TLS stands before it",
+    )

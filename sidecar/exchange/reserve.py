@@ -1,0 +1,76 @@
+"""The ask for a reservation: nothing is generated or fetched that has not been accounted for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from sidecar.admission.entries import Admitted, ReservationRequest
+from sidecar.admission.image_bytes import ImageBytes
+from sidecar.admission.slots import Slot
+from sidecar.config.models import ImageLimits
+from sidecar.exchange.asks import Ask, Facts
+from sidecar.exchange.plan import Plan, Prepare
+from sidecar.images.data_url import is_data_url
+from sidecar.responses.caller import Caller
+
+ASSUMED_OUTPUT_TOKENS = 512
+"""What is reserved for an answer whose request names no limit; it may become longer."""
+
+NOBODY = "local"
+"""The organization of whom no authentication has named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """A request that was admitted: ``slot`` is where its answer is counted, ``images`` counts what is fetched for it.
+
+    ``headers`` tell the client how it stands with its limits.
+    """
+
+    request: ReservationRequest
+    slot: Slot
+    images: ImageBytes
+    headers: Mapping[str, str]
+
+    @classmethod
+    def of(cls, request: ReservationRequest, slot: Slot, admitted: Admitted) -> Self:
+        """The answer to the ask, by what came of its ``request``."""
+        images = ImageBytes(admitted.image_bytes, limit=admitted.image_limit, model=request.model)
+        return cls(request, slot, images, admitted.standing.headers())
+
+
+@dataclass(frozen=True, slots=True)
+class Reserve(Ask[Reserved]):
+    """Reserve what a request may use at most, as far as that is known."""
+
+    plan: Plan
+    caller: Caller
+    request_id: str
+    node: str
+
+    @classmethod
+    def needed(cls, facts: Facts) -> Self:
+        """Always."""
+        headers = facts.request.headers
+        return cls(facts[Prepare], facts.request.caller, headers.get("x-request-id", ""), facts.catalog.node)
+
+    def request(self, worker: str, images: ImageLimits) -> ReservationRequest:
+        """What is asked for; ``worker`` is the life of this process, ``images`` are the limits of its fetches."""
+        plan, most = self.plan, self.plan.generation.max_tokens
+        fetched = len({image.url for image in plan.images if not is_data_url(image.url)})
+        return ReservationRequest(
+            id=plan.ids.ulid,
+            request_id=self.request_id,
+            organization_id=self.caller.organization or NOBODY,
+            credential_id=self.caller.key or None,
+            model=plan.model.name,
+            node=self.node,
+            worker=worker,
+            input_tokens=len(plan.generation.prompt_ids),
+            output_tokens=most if plan.output_limited else min(most, ASSUMED_OUTPUT_TOKENS),
+            image_bytes=min(fetched * images.max_bytes, images.max_total_bytes),
+            stream=plan.stream,
+            end_user=plan.end_user or self.caller.user or None,
+        )

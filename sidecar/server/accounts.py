@@ -1,0 +1,60 @@
+"""The accounts of one worker, as the configuration has them: prices, default limits, and where they are kept."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from decimal import Decimal
+
+from sidecar.admission.admission import Admission
+from sidecar.admission.bookkeeper import Bookkeeper
+from sidecar.admission.checkpoint import Checkpoint
+from sidecar.admission.ledger import Ledger
+from sidecar.admission.limits import Limits
+from sidecar.admission.prices import Price, PriceList
+from sidecar.admission.terms import TermsReader
+from sidecar.admission.waiting_room import WaitingRoom
+from sidecar.config.admission import PriceConfig
+from sidecar.config.load import ConfigError
+from sidecar.config.models import Config
+from sidecar.responses.ids import ulid
+from sidecar.store import Store
+
+
+@asynccontextmanager
+async def keep_accounts(config: Config, store: Store, life: str) -> AsyncIterator[Admission]:
+    """Admission to the models of ``config``, for the process that ``life`` names.
+
+    At the end all is settled, or left where others settle it.
+
+    Raises:
+        ConfigError: no file can be made in ``store.state``.
+    """
+    try:
+        checkpoint = Checkpoint(config.store.state, life)
+    except OSError as error:
+        raise ConfigError(f"store.state: {error}") from error
+    books = Bookkeeper(store, make_ledger(config), checkpoint)
+    try:
+        yield Admission(books, WaitingRoom(config.admission.queue_seconds))
+    finally:
+        await books.close()
+
+
+def make_ledger(config: Config) -> Ledger:
+    """The ledger with the prices and default limits of ``config``; a process needs one for a store."""
+    prices = {model.name: [_price(price) for price in model.prices] for model in config.models}
+    defaults = Limits(**config.admission.defaults.model_dump())
+    return Ledger(PriceList(prices, config.currency), TermsReader(defaults))
+
+
+def new_life() -> str:
+    """A name for this process that no other ever has."""
+    return ulid(time.time_ns() // 1_000_000, os.urandom(10))
+
+
+def _price(price: PriceConfig) -> Price:
+    cached = price.input if price.cached_input is None else price.cached_input
+    return Price(price.since, Decimal(price.input), Decimal(cached), Decimal(price.output))

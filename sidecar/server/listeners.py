@@ -1,0 +1,72 @@
+"""What a worker serves beside Envoy, where it is configured: the usage feed and the admin interface; and retention."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import grpc
+from aiohttp import web
+
+from sidecar.admin.app import make_app, start_admin
+from sidecar.admin.route import Tools
+from sidecar.admission.records import Adoption
+from sidecar.admission.retention import keep_forever
+from sidecar.config.models import Config
+from sidecar.feed.server import start_feed
+from sidecar.feed.service import UsageFeed
+from sidecar.identity.authenticator import Authenticator
+from sidecar.store import Store, StoreUnavailable
+
+_PAUSE_SECONDS = 2.0
+
+_log = logging.getLogger(__name__)
+
+
+@asynccontextmanager
+async def listen(config: Config, store: Store, authenticator: Authenticator) -> AsyncIterator[None]:
+    """Serve what ``config`` asks for, until the context is left.
+
+    Raises:
+        ConfigError: an address cannot be had.
+    """
+    async with AsyncExitStack() as running:
+        if config.usage_feed.address is not None:
+            feed = UsageFeed(store, authenticator, config.currency)
+            running.push_async_callback(_stop_feed, await start_feed(feed, config.usage_feed.address))
+            _begin(running, asyncio.create_task(_adopt(store)))
+            _log.info("the usage feed is at %s", config.usage_feed.address)
+        if config.admin.address is not None:
+            app = make_app(Tools(store, authenticator))
+            running.push_async_callback(_stop_admin, await start_admin(app, config.admin.address))
+            _log.info("the admin interface is at %s", config.admin.address)
+        if config.store.retention_days is not None:
+            _begin(running, asyncio.create_task(keep_forever(store, config.store.retention_days)))
+        yield
+
+
+def _begin(running: AsyncExitStack, task: asyncio.Task[None]) -> None:
+    async def end() -> None:
+        task.cancel()
+        await asyncio.wait((task,))
+
+    running.push_async_callback(end)
+
+
+async def _adopt(store: Store) -> None:
+    """Once the store answers, see to what a back-up has brought."""
+    while True:
+        try:
+            return await store.run(Adoption(), None)
+        except StoreUnavailable:
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+
+async def _stop_feed(server: grpc.aio.Server) -> None:
+    await server.stop(0)
+
+
+async def _stop_admin(runner: web.AppRunner) -> None:
+    await runner.cleanup()

@@ -1,0 +1,43 @@
+"""The ledger of a local stack: what its tests set in it, and what they read from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import text
+
+from sidecar.store import connect
+from stack.local import LocalStack
+from tests.e2e.client import eventually
+
+
+class LocalLedger:
+    """The SQLite store of ``stack``."""
+
+    def __init__(self, stack: LocalStack) -> None:
+        self.file = stack.run_dir / "state" / "ledger.db"
+        self._url = f"sqlite:///{self.file}"
+
+    def execute(self, sql: str, **values: Any) -> None:
+        with connect(self._url) as connection:
+            connection.execute(text(sql), values)
+
+    def rows(self, sql: str, **values: Any) -> list[dict[str, Any]]:
+        with connect(self._url) as connection:
+            return [row._asdict() for row in connection.execute(text(sql), values)]
+
+    def limit(self, model: str, **limits: Any) -> None:
+        """Limit every organization on ``model``; workers may go on for three seconds with what they know."""
+        columns = ", ".join(("organization_id", "model", *limits))
+        values = ", ".join(f":{name}" for name in limits)
+        self.execute(f"INSERT INTO limits ({columns}) VALUES ('*', :model, {values})", model=model, **limits)
+
+    async def record(self, request_id: str) -> dict[str, Any]:
+        """The usage record of a request, once it is settled."""
+        sql = "SELECT * FROM usage_records WHERE request_id = :id"
+        (record,) = await eventually(lambda: self.rows(sql, id=request_id), 30)
+        return dict(record)
+
+    async def settled(self) -> None:
+        """Wait until no reservation is open."""
+        await eventually(lambda: not self.rows("SELECT id FROM reservations WHERE settled_at IS NULL"), 30)

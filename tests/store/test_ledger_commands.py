@@ -1,0 +1,87 @@
+"""``usage`` and ``reconcile`` as an operator types them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sidecar.store import connect
+from sidecar.store.migrate import migrate
+from tests.store.commands import Run
+from tests.store.ledger_kit import PRICED, Books, completed
+
+TODAY = time.strftime("%Y-%m-%d", time.gmtime())
+
+
+@pytest.fixture
+def books(config: Path) -> Books:
+    url = f"sqlite:///{config.parent}/state/ledger.db"
+    migrate(url)
+    books = Books(url, prices=PRICED)
+    for _ in range(2):
+        books.book(completed(books.admit(credential_id="key_1").id))
+    return books
+
+
+def test_usage_as_json_has_money_as_text(run: Run, books: Books) -> None:
+    (row,) = json.loads(run("usage", "--by", "key", "--by", "model", "--json").stdout)
+    prices = sum(record["price"] for record in books.records())
+    assert prices == 9000
+    assert row == {
+        "key": "key_1",
+        "key_name": "",
+        "model": "b3os/scripted",
+        "requests": 2,
+        "input_tokens": 20,
+        "cached_tokens": 0,
+        "output_tokens": 10,
+        "reasoning_tokens": 0,
+        "guided_tokens": 0,
+        "image_bytes": 0,
+        "price": "0.000009",
+        "currency": "USD",
+    }
+
+
+def test_usage_as_csv_is_what_json_is(run: Run, books: Books) -> None:
+    books.book(completed(books.admit(organization_id="org_b").id))
+    by = ("--by", "day", "--by", "organization")
+    rows: list[dict[str, Any]] = json.loads(run("usage", *by, "--json").stdout)
+    assert len(rows) == 2
+    read = list(csv.DictReader(io.StringIO(run("usage", *by, "--csv").stdout)))
+    assert read == [{name: str(value) for name, value in row.items()} for row in rows]
+
+
+def test_usage_for_people_ends_with_the_total(run: Run, books: Books) -> None:
+    lines = run("usage").stdout.splitlines()
+    assert lines[0].split()[:2] == ["Day", "Requests"]
+    assert lines[1].split() == [TODAY, "2", "20", "0", "10", "0", "0", "0", "0.000009", "USD"]
+    assert lines[2].split() == ["Total", *lines[1].split()[1:]]
+
+
+def test_usage_of_a_time_without_any(run: Run, books: Books) -> None:
+    assert json.loads(run("usage", "--to", "2001-01-01", "--json").stdout) == []
+    assert len(json.loads(run("usage", "--from", TODAY, "--to", TODAY, "--json").stdout)) == 1
+    assert len(run("usage", "--to", "2001-01-01").stdout.splitlines()) == 1
+
+
+def test_reconcile_says_that_all_agrees_or_what_does_not(run: Run, books: Books) -> None:
+    assert run("reconcile").stdout == "The ledger's sums agree.\n"
+    assert json.loads(run("reconcile", "--json").stdout) == {"findings": []}
+    gone = books.records()[0]["id"]
+    books.execute("DELETE FROM reservations WHERE id = :id", id=gone)
+    assert gone in run("reconcile", status=1).stdout
+    (finding,) = json.loads(run("reconcile", "--json", status=1).stdout)["findings"]
+    assert (finding["check"], finding["subject"]) == ("record without a reservation", gone)
+
+
+def test_a_report_waits_for_no_writer(run: Run, books: Books) -> None:
+    with connect(books.url):
+        result = run("usage", "--json")
+    assert json.loads(result.stdout)[0]["requests"] == 2

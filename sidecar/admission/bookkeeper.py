@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from sidecar.admission.checkpoint import Checkpoint
 from sidecar.admission.entries import Admitted, Entry, Outcome, Refused, ReservationRequest, Settled, Settlement
-from sidecar.admission.ledger import Ledger
+from sidecar.admission.ledger import GivenUpError, Ledger
 from sidecar.admission.slots import Slot
 from sidecar.admission.spool import Spool
 from sidecar.store import Store, StoreUnavailable
@@ -53,7 +53,10 @@ class Bookkeeper:
         """
         slot = self._checkpoint.take(request.id, request.input_tokens)
         try:
-            outcome = await self._reserve(slot, request)
+            outcome, unsure = await self._reserve(slot, request)
+        except GivenUpError as error:
+            self._checkpoint.free(slot)
+            raise StoreUnavailable(str(error)) from None
         except BaseException as error:
             # The client has left, or the store did not answer: it may have been made, or be made yet.
             gone = isinstance(error, asyncio.CancelledError)
@@ -63,7 +66,7 @@ class Bookkeeper:
         if isinstance(outcome, Admitted):
             return Reserved(slot, outcome)
         assert isinstance(outcome, Refused), outcome
-        if slot.spooled:
+        if unsure:
             # The store may have made it all the same.
             self._give_up(slot, Settlement(request.id, outcome.code, begun=False))
         else:
@@ -115,16 +118,18 @@ class Bookkeeper:
             _log.warning("%d reservations are left in %s to be settled later", left, self._checkpoint.path)
         self._checkpoint.close()
 
-    async def _reserve(self, slot: Slot, request: ReservationRequest) -> Outcome:
+    async def _reserve(self, slot: Slot, request: ReservationRequest) -> tuple[Outcome, bool]:
+        """What comes of ``request``, and whether the store may have made it without giving an answer."""
         if self._spool is None:
-            return await self.book(slot, request)
+            return await self.book(slot, request), False
+        unsure = self._store.healthy
         if self._store.healthy:
             with suppress(StoreUnavailable):
                 outcome = await self.book(slot, request)
                 self._spool.note_organization(request.organization_id)
-                return outcome
+                return outcome, False
         slot.note_spooled()
-        return await self.book(slot, request)
+        return await self.book(slot, request), unsure
 
     def _give_up(self, slot: Slot, settlement: Settlement) -> None:
         task = asyncio.create_task(self.settle(slot, settlement))

@@ -27,8 +27,8 @@ from sidecar.admission.entries import Entry, Outcome, ReservationRequest
 from sidecar.admission.ledger import Ledger
 from sidecar.admission.mirror import Mirror, read_mirror
 from sidecar.admission.moves import Adopt, Forget, Moved, read_settled
+from sidecar.config.store import StoreConfig
 from sidecar.store import Store, StoreUnavailable
-from sidecar.store.migrate import migrate
 from sidecar.store.tables import organizations, reservations
 
 FILE = "spool.db"
@@ -37,6 +37,16 @@ _MOST_MOVED = 256
 _KNOWN_SECONDS = 600.0
 _MOST_KNOWN = 10_000
 _UNKNOWN = "its organization is not known to the spool"
+
+
+def spool_url(directory: Path) -> str:
+    """The store that a spool is, in the node's own ``directory``."""
+    return f"sqlite:///{directory / FILE}"
+
+
+def has_spool(config: StoreConfig) -> bool:
+    """Whether there is a spool: one that is not used any more may hold what has still to be moved."""
+    return config.when_down == "spool" or (config.state / FILE).exists()
 
 
 class Spool:
@@ -50,17 +60,11 @@ class Spool:
         there: Ledger,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Make the file, or bring it to this release's version. What is moved goes to ``store``.
+        """The file must have been made, as any store is. What is moved goes to ``store``.
 
-        The two ledgers must not be one: each remembers the terms that its own tables hold.
-
-        Raises:
-            StoreUnavailable: the file cannot be used.
-            SchemaError: a later release has written it.
+        The two ledgers, of the spool and of the store, must not be one: each remembers the terms of its own tables.
         """
-        url = f"sqlite:///{directory / FILE}"
-        migrate(url)
-        self._here = Store(url)
+        self._here = Store(spool_url(directory))
         self._store = store
         self._books = _Known(here)
         self._lock = directory / f"{FILE}.lock"

@@ -16,14 +16,20 @@ app = typer.Typer(help="The store: its schema, back-ups and their restoring.", n
 
 @app.command()
 def migrate(config: ConfigFile) -> None:
-    """Make the store, or bring it to this release's schema; serve does so by itself.
+    """Make the store, or bring it to this release's schema, and so the spool, if any; serve does so by itself.
 
     Exit status 2: the configuration or the store cannot be used. Exit status 1: the store does not answer.
     """
+    from sidecar.admission.spool import has_spool, spool_url
+    from sidecar.config.load import load
     from sidecar.store.migrate import migrate, schema_version
 
     with _store(config) as url:
+        settings = load(config).store
         try:
+            # First what answers even where the store does not.
+            if has_spool(settings):
+                migrate(spool_url(settings.state))
             migrate(url)
         except OSError as error:
             _fail(f"{config}: store: {error}", 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import AsyncIterator
@@ -14,6 +15,8 @@ from sidecar.admission.checkpoint import Checkpoint
 from sidecar.admission.ledger import Ledger
 from sidecar.admission.limits import Limits
 from sidecar.admission.prices import Price, PriceList
+from sidecar.admission.recovery import Recovery
+from sidecar.admission.spool import Spool, has_spool
 from sidecar.admission.terms import TermsReader
 from sidecar.admission.waiting_room import WaitingRoom
 from sidecar.config.admission import PriceConfig
@@ -27,7 +30,7 @@ from sidecar.store import Store
 async def keep_accounts(config: Config, store: Store, life: str) -> AsyncIterator[Admission]:
     """Admission to the models of ``config``, for the process that ``life`` names.
 
-    At the end all is settled, or left where others settle it.
+    Meanwhile it settles what others have left. At the end all of its own is settled, or left where others settle it.
 
     Raises:
         ConfigError: no file can be made in ``store.state``.
@@ -36,11 +39,20 @@ async def keep_accounts(config: Config, store: Store, life: str) -> AsyncIterato
         checkpoint = Checkpoint(config.store.state, life)
     except OSError as error:
         raise ConfigError(f"store.state: {error}") from error
-    books = Bookkeeper(store, make_ledger(config), checkpoint)
+    ledger, state = make_ledger(config), config.store.state
+    spool = Spool(state, make_ledger(config), store, ledger) if has_spool(config.store) else None
+    books = Bookkeeper(store, ledger, checkpoint, spool if config.store.when_down == "spool" else None)
+    recovery = Recovery(store, ledger, checkpoint, config.node, spool)
+    recovering = asyncio.create_task(recovery.run_forever())
     try:
         yield Admission(books, WaitingRoom(config.admission.queue_seconds))
     finally:
+        recovering.cancel()
+        await asyncio.wait((recovering,))
         await books.close()
+        await recovery.leave()
+        if spool is not None:
+            await spool.close()
 
 
 def make_ledger(config: Config) -> Ledger:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from sidecar.admission import retention
 from sidecar.admission.retention import Retention
-from sidecar.store import connect
+from sidecar.store import Store, connect
 from tests.store.ledger_kit import PRICED, Books, completed
 from tests.store.test_reconcile import findings
 
@@ -120,3 +122,23 @@ def test_one_at_a_time_deletes(postgres_url: str) -> None:
         assert len(books.records()) == 4
     delete(books)
     assert len(books.records()) == 2
+
+
+async def test_workers_go_on_deleting_until_they_are_stopped(
+    store: Store, books: Books, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(retention, "MOST_AT_ONCE", 2)
+    workers = [asyncio.create_task(retention.keep_forever(store, DAYS)) for _ in range(2)]
+    for _ in range(2):
+        for _ in range(3):
+            answer(books, DAYS + 1)
+        new = answer(books, 0)
+        async with asyncio.timeout(30):
+            while kept(books) != {new}:
+                await asyncio.sleep(0.01)
+        age(books, new, DAYS + 1)
+    for worker in workers:
+        worker.cancel()
+    await asyncio.wait(workers)
+    assert all(worker.cancelled() for worker in workers)

@@ -16,9 +16,10 @@ from sidecar.admission.checkpoint import Checkpoint
 from sidecar.admission.entries import Refused, ReservationRequest
 from sidecar.admission.limits import Limits
 from sidecar.admission.recovery import Recovery
-from sidecar.admission.spool import Spool
+from sidecar.admission.spool import Spool, spool_url
 from sidecar.responses.marks import mark_of
 from sidecar.store import StoreUnavailable
+from sidecar.store.migrate import migrate
 from tests.store.ledger_kit import PRICE, PRICED, Books, completed, ledger, request
 from tests.store.unreliable import Unreliable
 
@@ -35,6 +36,7 @@ class Node:
         self.store = Unreliable(url)
         self.ledger = ledger(LIMITS, PRICED)
         self.books = Books(url, LIMITS, PRICED)
+        migrate(spool_url(state))
         self.spool = Spool(state, ledger(LIMITS, PRICED), self.store, self.ledger, clock=lambda: self.now)
         self.spooled = Books(f"sqlite:///{state}/spool.db", LIMITS, PRICED)
         self.checkpoint = Checkpoint(state, name)

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from sqlalchemy import text
 
+from sidecar.admission.spool import has_spool
 from sidecar.cli.check import BAD, GOOD, REFUSED, check_store
 from sidecar.config.load import load
 from sidecar.server import start
@@ -45,6 +46,15 @@ def of_a_later_release(url: str) -> None:
 async def test_the_store_is_made(configure: Configure, tmp_path: Path) -> None:
     assert await bring_up_to_date(configure(state="state"))
     assert schema_version(f"sqlite:///{tmp_path}/state/ledger.db") == versions()[-1]
+
+
+async def test_a_spool_is_made_although_the_store_does_not_answer(configure: Configure, tmp_path: Path) -> None:
+    path = configure(state="state", when_down="spool", url="postgresql://nobody@/nothing?host=/nowhere")
+    assert not await bring_up_to_date(path)
+    assert schema_version(f"sqlite:///{tmp_path}/state/spool.db") == versions()[-1]
+    # It may hold what has still to be moved when it is not used any more.
+    assert has_spool(load(configure(state="state")).store)
+    assert not has_spool(load(configure(state="other")).store)
 
 
 async def test_a_later_schema_ends_the_start_with_words(

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, get_args
 
 from sidecar.exchange.asks import Ask, LastAsk
+from sidecar.exchange.check_guides import CheckGuides
 from sidecar.exchange.events import Event
 from sidecar.exchange.fetch_images import FetchImages
 from sidecar.exchange.phases import Phase
@@ -17,7 +18,7 @@ from sidecar.exchange.plan import Prepare
 from sidecar.exchange.reserve import Reserve
 from sidecar.exchange.settle import Settle
 
-ASKS: tuple[type[Ask[Any]] | type[LastAsk], ...] = (Prepare, Reserve, FetchImages, Settle)
+ASKS: tuple[type[Ask[Any]] | type[LastAsk], ...] = (Prepare, CheckGuides, Reserve, FetchImages, Settle)
 """Those that a worker has performed, in the order in which they are made."""
 
 Transitions = Mapping[type[Phase], Mapping[type[Event], frozenset[type[Phase]]]]

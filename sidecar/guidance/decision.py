@@ -12,19 +12,21 @@ can be told; else finished arguments are checked, and the response says that not
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from sidecar.guidance.call_guide import CallFraming, CallGuide, CallGuideForm, call_guide
 from sidecar.guidance.demands import (
     NO_ARGUMENTS,
+    Guiding,
     answer_schema,
     argument_schemas,
     calls_guide,
     demanded_tools,
     document,
 )
+from sidecar.guidance.guides import Guide, unchecked
 from sidecar.guidance.schemas import Schema
 from sidecar.guidance.validation import fits
 from sidecar.responses.errors import ApiError
@@ -44,7 +46,8 @@ class Guidance:
     ``call_guide`` constrains the calls in an answer that is otherwise free, in the form that the contract takes.
     ``text_schema`` is what visible text is checked against, ``arguments`` what the arguments of strict and of demanded
     functions are. ``strict`` says of each function of the request whether it cannot be called with other arguments:
-    by a guide, or because it cannot be called at all. ``demands_call`` is whether the answer has to hold a call.
+    by a guide, or because it cannot be called at all. ``demands_call`` is whether the answer has to hold a call. Of the
+    schemas ``unchecked`` it is not known yet whether grammars can be made of them.
     """
 
     functions: Mapping[str, Mapping[str, Any]]
@@ -55,6 +58,7 @@ class Guidance:
     arguments: Mapping[str, Schema] = field(default_factory=dict)
     strict: Mapping[str, bool] = field(default_factory=dict)
     demands_call: bool = False
+    unchecked: Sequence[Guide] = ()
 
     def check_text(self, text: str) -> bool | None:
         """Whether the visible ``text`` is what was demanded; ``None`` if that takes too long to tell."""
@@ -80,26 +84,29 @@ def plan_guidance(
     takes; ``None`` where there is none.
 
     Raises:
-        ApiError: ``invalid_request`` for a schema that cannot be used, ``unsupported_parameter`` for a demand that the
-            model cannot be held to.
+        ApiError: ``invalid_request`` for a schema that is known to be of no use, ``unsupported_parameter`` for a demand
+            that the model cannot be held to.
     """
-    text_schema = answer_schema(request)
+    text = answer_schema(request)
     arguments = argument_schemas(request)
     functions = _functions(request)
+    guides = [it.guide for it in (text, *arguments.values()) if it is not None]
+    schemas = {name: it.schema for name, it in arguments.items()}
     if demanded_tools(request):
-        return _demand_calls(request, functions, arguments, can_guide, unguided)
-    if text_schema is not None and not functions:
-        return _demand_text(request, text_schema, can_guide, unguided)
-    calls = CallGuide()
-    if any(tool.strict and tool.name in functions for tool in request.tools):
-        calls = call_guide(functions, arguments, framing, call_guide_form)
-    return Guidance(
-        functions,
-        call_guide=calls.document,
-        text_schema=text_schema,
-        arguments=arguments,
-        strict={tool.name: tool.name in calls.constrained or tool.name not in functions for tool in request.tools},
-    )
+        guidance = _demand_calls(request, functions, arguments, guides, can_guide, unguided)
+    elif text is not None and not functions:
+        guidance = _demand_text(request, text, can_guide, unguided)
+    else:
+        calls = CallGuide()
+        if any(tool.strict and tool.name in functions for tool in request.tools):
+            calls = call_guide(functions, schemas, framing, call_guide_form)
+        guidance = Guidance(
+            functions,
+            call_guide=calls.document,
+            text_schema=None if text is None else text.schema,
+            strict={tool.name: tool.name in calls.constrained or tool.name not in functions for tool in request.tools},
+        )
+    return replace(guidance, arguments=schemas, unchecked=unchecked(guides))
 
 
 def _functions(request: ResponsesRequest) -> Mapping[str, Mapping[str, Any]]:
@@ -111,7 +118,8 @@ def _functions(request: ResponsesRequest) -> Mapping[str, Mapping[str, Any]]:
 def _demand_calls(
     request: ResponsesRequest,
     functions: Mapping[str, Mapping[str, Any]],
-    arguments: Mapping[str, Schema],
+    arguments: Mapping[str, Guiding],
+    guides: list[Guide],
     can_guide: bool,
     unguided: Unguided,
 ) -> Guidance:
@@ -120,22 +128,21 @@ def _demand_calls(
     if not can_guide:
         words = f"Answer with a call of {' or '.join(called)}, and nothing else."
         strict = {tool.name: tool.name not in called for tool in request.tools}
-        demand = _in_words(words, "tool_choice", unguided)
-        return Guidance(called, demand=demand, arguments=arguments, strict=strict, demands_call=True)
+        return Guidance(called, demand=_in_words(words, "tool_choice", unguided), strict=strict, demands_call=True)
     several = request.tool_choice == "required" and request.parallel_tool_calls
-    guide = calls_guide(demanded, several=several)
-    strict = {tool.name: True for tool in request.tools}
-    return Guidance(called, guide=guide, arguments=arguments, strict=strict, demands_call=True)
+    guide = calls_guide(demanded, arguments, several=several)
+    guides.append(guide)
+    return Guidance(called, guide=guide.document, strict={tool.name: True for tool in request.tools}, demands_call=True)
 
 
-def _demand_text(request: ResponsesRequest, schema: Schema, can_guide: bool, unguided: Unguided) -> Guidance:
+def _demand_text(request: ResponsesRequest, text: Guiding, can_guide: bool, unguided: Unguided) -> Guidance:
     strict = {tool.name: True for tool in request.tools}
     if can_guide:
-        return Guidance({}, guide=document(schema), text_schema=schema, strict=strict)
+        return Guidance({}, guide=text.guide.document, text_schema=text.schema, strict=strict)
     # The client's own schema, since the model can read its descriptions.
-    described = request.text.format.json_schema if isinstance(request.text.format, JsonSchemaFormat) else schema
+    described = request.text.format.json_schema if isinstance(request.text.format, JsonSchemaFormat) else text.schema
     words = f"Answer with JSON that fits this JSON Schema, and nothing else:\n{document(described)}"
-    return Guidance({}, demand=_in_words(words, "text.format", unguided), text_schema=schema, strict=strict)
+    return Guidance({}, demand=_in_words(words, "text.format", unguided), text_schema=text.schema, strict=strict)
 
 
 def _in_words(words: str, param: str, unguided: Unguided) -> str:

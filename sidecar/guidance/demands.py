@@ -1,7 +1,8 @@
 """What the answer to a request must fit: the schema of its text, of its calls' arguments, of demanded calls.
 
-A schema is checked before the model is touched: against the meta-schema of its dialect, and, where it must be kept to,
-by compiling the very document that guides decoding, so that a request never fails in the runtime because of it.
+A schema is checked before the model is touched: against the meta-schema of its dialect here, and, where it must be kept
+to, by making a grammar of the very document that guides decoding (:mod:`sidecar.guidance.guides`), so that a request
+never fails in the runtime because of it.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sidecar.guidance.guides import Guide
 from sidecar.guidance.limits import excess
 from sidecar.guidance.positions import Path
 from sidecar.guidance.remember import remembered
-from sidecar.guidance.schemas import Schema, guide_fault, schema_fault
-from sidecar.guidance.self_contained import OverlongError, UnresolvableError, self_contained
+from sidecar.guidance.schemas import Schema, schema_fault
+from sidecar.guidance.self_contained import OverlargeError, UnresolvableError, self_contained
 from sidecar.responses.errors import ApiError
 from sidecar.responses.request import ResponsesRequest
 from sidecar.responses.text_format import JsonObject, JsonSchemaFormat
@@ -29,35 +31,45 @@ MOST_TEXT = 1_000_000
 """Characters of the schemas of all functions of a request."""
 MOST_GUIDING_TEXT = 600_000
 """Characters of those that decoding is guided by: making a grammar takes longer than a look at a schema."""
+MOST_GUIDING_BRACES = 30_000
+"""``{`` in those: about as many schemas, which are what a look at them costs by, ten microseconds each."""
 
 _REMEMBERED = 4_000_000
 _ARGUMENTS: Path = ("properties", "arguments")
 
 
-def answer_schema(request: ResponsesRequest) -> Schema | None:
-    """The self-contained schema that the visible text of the answer must fit; ``None`` for free text.
+@dataclass(frozen=True, slots=True)
+class Guiding:
+    """A self-contained schema, and the guide that it is, of which a grammar must be made."""
+
+    schema: Schema
+    guide: Guide
+
+
+def answer_schema(request: ResponsesRequest) -> Guiding | None:
+    """What the visible text of the answer must fit; ``None`` where that is free.
 
     Raises:
-        ApiError: ``invalid_request``: the client's schema is none, or decoding cannot be guided by it.
+        ApiError: ``invalid_request``: the client's schema is none, or a grammar of it would be too dear.
     """
     match request.text.format:
         case JsonSchemaFormat(json_schema=schema):
             return _guiding(document(schema), "text.format.schema")
         case JsonObject():
-            return ANY_OBJECT
+            return Guiding(ANY_OBJECT, Guide(document(ANY_OBJECT), "text.format"))
     return None
 
 
-def argument_schemas(request: ResponsesRequest) -> Mapping[str, Schema]:
-    """What the arguments of functions must fit that are strict or whose call is demanded: self-contained schemas.
+def argument_schemas(request: ResponsesRequest) -> Mapping[str, Guiding]:
+    """What the arguments of functions must fit that are strict or whose call is demanded.
 
     Raises:
-        ApiError: ``invalid_request``: a function's parameters are no schema; or, of one of those functions, decoding
-            cannot be guided by them, or they are not of an object; or all of them together are too long.
+        ApiError: ``invalid_request``: a function's parameters are no schema; or, of one of those functions, a grammar
+            would be too dear, or they are not of an object; or all of them together are too long.
     """
     demanded = {tool.name for tool in demanded_tools(request)}
-    schemas: dict[str, Schema] = {}
-    size = guiding_size = 0
+    schemas: dict[str, Guiding] = {}
+    size = guiding_size = guiding_braces = 0
     for index, tool in enumerate(request.tools):
         param = f"tools[{index}].parameters"
         guiding = tool.strict or tool.name in demanded
@@ -67,8 +79,10 @@ def argument_schemas(request: ResponsesRequest) -> Mapping[str, Schema]:
         text = document(parameters)
         size += len(text)
         guiding_size += len(text) * guiding
-        _check_together(size, MOST_TEXT, "schemas")
-        _check_together(guiding_size, MOST_GUIDING_TEXT, "schemas that arguments are kept to")
+        guiding_braces += text.count("{") * guiding
+        _check_together(size, MOST_TEXT, "schemas", "characters")
+        _check_together(guiding_size, MOST_GUIDING_TEXT, "schemas that arguments are kept to", "characters")
+        _check_together(guiding_braces, MOST_GUIDING_BRACES, "schemas that arguments are kept to", "opening braces")
         if guiding:
             _check_object(tool, param)
             schemas[tool.name] = _guiding(text, param)
@@ -87,16 +101,10 @@ def demanded_tools(request: ResponsesRequest) -> Sequence[FunctionTool]:
     return ()
 
 
-def calls_guide(tools: Sequence[FunctionTool], *, several: bool) -> str:
-    """The guide to a call of one of ``tools``, or to a list of one or more.
-
-    Raises:
-        ApiError: ``invalid_request``: decoding cannot be guided by so many schemas together.
-    """
-    guide, fault = _calls_guide(json.dumps([[[tool.name, _arguments(tool)] for tool in tools], several]))
-    if fault is not None:
-        raise ApiError("invalid_request", f"Decoding cannot be guided by these functions' schemas: {fault}", "tools")
-    return guide
+def calls_guide(tools: Sequence[FunctionTool], arguments: Mapping[str, Guiding], *, several: bool) -> Guide:
+    """The guide to a call of one of ``tools``, or to a list of one or more; ``arguments`` has what each takes."""
+    text = _calls_guide(tools, arguments, several)
+    return Guide(text, "tools", "these functions' schemas")
 
 
 def document(schema: Schema) -> str:
@@ -104,58 +112,57 @@ def document(schema: Schema) -> str:
     return json.dumps(schema, ensure_ascii=False)
 
 
+def _guiding(text: str, param: str) -> Guiding:
+    """The schema ``text``, self-contained, if it is one and a grammar of it is not too dear."""
+    _check_schema(text, param)
+    translated = _translated(text)
+    guide = Guide(translated.text, param)
+    if translated.fault is not None:
+        raise guide.refusal(translated.fault)
+    return Guiding(translated.schema, guide)
+
+
 @dataclass(frozen=True, slots=True)
-class _Guiding:
-    """A self-contained schema, and why decoding cannot be guided by it, if it cannot."""
+class _Translated:
+    """A self-contained schema, the same as text, and why decoding cannot be guided by it, if that is seen already."""
 
     schema: Schema
-    fault: str | None
-
-
-def _guiding(text: str, param: str) -> Schema:
-    """The schema ``text``, self-contained, if it is one and decoding can be guided by it."""
-    _check_schema(text, param)
-    guiding = _self_contained(text)
-    if guiding.fault is not None:
-        raise ApiError("invalid_request", f"Decoding cannot be guided by this JSON Schema: {guiding.fault}", param)
-    return guiding.schema
+    text: str
+    fault: str | None = None
 
 
 @remembered(_REMEMBERED)
-def _self_contained(text: str) -> _Guiding:
+def _translated(text: str) -> _Translated:
     try:
         schema = self_contained(json.loads(text))
     except UnresolvableError:
-        return _Guiding({}, "a reference does not lead to a schema in it")
-    except OverlongError:
-        return _Guiding({}, "its references lead through names that are too long")
-    return _Guiding(schema, excess(schema) or guide_fault(document(schema)))
+        return _Translated({}, "", "a reference does not lead to a schema in it")
+    except OverlargeError as error:
+        return _Translated({}, "", str(error))
+    return _Translated(schema, document(schema), excess(schema))
 
 
-@remembered(_REMEMBERED)
-def _calls_guide(text: str) -> tuple[str, str | None]:
-    """The guide for names and schemas in ``text``, and what is wrong with it."""
-    calls, several = json.loads(text)
-    schema = _call_schema(calls, ("items",)) if several else _call_schema(calls, ())
-    guide = document({"type": "array", "minItems": 1, "items": schema} if several else schema)
-    return guide, guide_fault(guide)
+def _calls_guide(tools: Sequence[FunctionTool], arguments: Mapping[str, Guiding], several: bool) -> str:
+    place: Path = ("items",) if several else ()
+    if len(tools) == 1:
+        calls = _call_of(tools[0], arguments, place)
+    else:
+        members = [_call_of(tool, arguments, (*place, "anyOf", str(index))) for index, tool in enumerate(tools)]
+        calls = f'{{"anyOf": [{", ".join(members)}]}}'
+    return f'{{"type": "array", "minItems": 1, "items": {calls}}}' if several else calls
 
 
-def _call_schema(calls: Sequence[tuple[str, Schema]], place: Path) -> Schema:
-    """The schema of one of ``calls``, an object of ``name`` and ``arguments``, for use at ``place``."""
-    if len(calls) == 1:
-        return _call_of(*calls[0], place)
-    return {"anyOf": [_call_of(*call, (*place, "anyOf", str(index))) for index, call in enumerate(calls)]}
-
-
-def _call_of(name: str, parameters: Schema, place: Path) -> Schema:
-    """The schema of a call of the function ``name``, which stands at ``place``."""
-    return {
-        "type": "object",
-        "properties": {"name": {"const": name}, "arguments": self_contained(parameters, place + _ARGUMENTS)},
-        "required": ["name", "arguments"],
-        "additionalProperties": False,
-    }
+def _call_of(tool: FunctionTool, arguments: Mapping[str, Guiding], place: Path) -> str:
+    """The schema of a call of ``tool``, which stands at ``place``, as text."""
+    text = arguments[tool.name].guide.document
+    # Only a reference tells where a schema stands.
+    if '"$ref"' in text:
+        text = document(self_contained(_arguments(tool), place + _ARGUMENTS))
+    properties = f'{{"name": {{"const": {json.dumps(tool.name, ensure_ascii=False)}}}, "arguments": {text}}}'
+    return (
+        f'{{"type": "object", "properties": {properties}, "required": ["name", "arguments"], '
+        '"additionalProperties": false}'
+    )
 
 
 def _arguments(tool: FunctionTool) -> Schema:
@@ -163,9 +170,9 @@ def _arguments(tool: FunctionTool) -> Schema:
     return NO_ARGUMENTS if tool.parameters is None else {**tool.parameters, "type": "object"}
 
 
-def _check_together(size: int, most: int, which: str) -> None:
-    if size > most:
-        message = f"The functions' {which} have more than {most} characters together."
+def _check_together(count: int, most: int, which: str, what: str) -> None:
+    if count > most:
+        message = f"The functions' {which} have more than {most} {what} together."
         raise ApiError("invalid_request", message, "tools")
 
 

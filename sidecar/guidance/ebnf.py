@@ -73,14 +73,20 @@ class Grammar:
             InexpressibleError: there is no such rule.
         """
         self._document, self._schemas = schema, {}
-        before = self._rules.copy()
+        first = len(self._rules)
         try:
             name = self._reference("#")
-            _check_recursion(self._rules)
+            # Rules of other schemas neither lead here nor are led to.
+            _check_recursion({new: self._rules[new] for new in self._names_from(first)})
         except (InexpressibleError, RecursionError) as error:
-            self._rules = before
+            for new in self._names_from(first):
+                del self._rules[new]
             raise InexpressibleError from error
         return name
+
+    def _names_from(self, first: int) -> list[str]:
+        """The names of the rules from the number ``first`` on."""
+        return [_name(number) for number in range(first, len(self._rules))]
 
     def text_until(self, trigger: str, calls: Sequence[str]) -> None:
         """Let ``root`` be text that does not hold ``trigger``, but before one of ``calls``, as often as one likes.
@@ -113,7 +119,7 @@ class Grammar:
         return found
 
     def _new_name(self) -> str:
-        name = f"r{len(self._rules)}"
+        name = _name(len(self._rules))
         self._rules[name] = ""
         return name
 
@@ -192,6 +198,10 @@ class Grammar:
                 as_first, as_next = f"{as_first} | {first}", f"{as_next} | {after}"
             first, after = self._rule(as_first), self._rule(as_next)
         return first
+
+
+def _name(number: int) -> str:
+    return f"r{number}"
 
 
 def _check_recursion(rules: Mapping[str, str]) -> None:

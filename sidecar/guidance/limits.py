@@ -44,6 +44,7 @@ class _Weight:
 
 # In a recursion, that which is still being weighed: the same schema, at another value.
 _NONE = _Weight(0, 0, 1, 0)
+_LEAF = _Weight(0, 0, 1, 1)
 
 
 def excess(document: Mapping[str, Any]) -> str | None:
@@ -55,15 +56,14 @@ class _Weighing:
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._document = document
         self._weights: dict[int, _Weight] = {}
+        self._members: dict[int, list[tuple[str, Any]]] = {}
         self._paths: dict[int, tuple[int, Path]] = {}
         self._targets: dict[str, Any] = {}
         self._pairs = 0
         self._combinations = 0
 
     def excess(self) -> str | None:
-        for count, schema in enumerate(self._from_inside()):
-            if count == MOST_SCHEMAS:
-                return f"it holds more than {MOST_SCHEMAS} schemas"
+        for schema in self._from_inside():
             weight = self._weights[id(schema)] = self._weigh(schema)
             reason = self._judge(weight)
             if reason is not None:
@@ -93,20 +93,24 @@ class _Weighing:
             elif isinstance(schema, dict) and id(schema) not in seen:
                 seen.add(id(schema))
                 stack.append((schema, True))
+                members = self._members[id(schema)] = []
                 for step, _, member in subschemas(schema):
                     self._paths.setdefault(id(member), (id(schema), step))
                     stack.append((member, False))
+                    members.append((step[0], member))
                 if "$ref" in schema:
                     stack.append((self._target(schema["$ref"]), False))
 
     def _weigh(self, schema: Mapping[str, Any]) -> _Weight:
+        if not (self._members[id(schema)] or "$ref" in schema):
+            return self._weigh_leaf(schema)
         meeting = [self._weight_of(member) for member in schema.get("allOf", ())]
         if "$ref" in schema:
             meeting.append(self._weight_of(self._target(schema["$ref"])))
         for keyword in _ALTERNATIVES:
             if keyword in schema:
                 meeting.append(_one_of([self._weight_of(member) for member in schema[keyword]]))
-        members = [(step[0], self._weight_of(member)) for step, _, member in subschemas(schema)]
+        members = [(key, self._weight_of(member)) for key, member in self._members[id(schema)]]
         inside = [weight for key, weight in members if key not in _SAME_VALUE and key not in DEFINITIONS]
         own_patterns, own_properties = int("pattern" in schema), len(schema.get("patternProperties", ()))
         alternatives = [weight.alternatives for weight in meeting]
@@ -124,6 +128,15 @@ class _Weighing:
         if sum(count > 1 for count in alternatives) > 1 or (own_patterns and weight.alternatives > 1):
             self._combinations += weight.alternatives
         return weight
+
+    def _weigh_leaf(self, schema: Mapping[str, Any]) -> _Weight:
+        """The weight of a schema without others in it: the most frequent case."""
+        if "pattern" not in schema:
+            return _LEAF
+        alternatives = len(schema.get("enum", ())) or 1
+        if alternatives > 1:
+            self._combinations += alternatives
+        return _Weight(1, 0, alternatives, 1)
 
     def _weight_of(self, schema: Any) -> _Weight:
         return self._weights.get(id(schema), _NONE)

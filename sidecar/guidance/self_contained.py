@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import quote, unquote, urldefrag, urljoin
 
 from sidecar.guidance.dialects import dialect_of
+from sidecar.guidance.limits import MOST_SCHEMAS
 from sidecar.guidance.positions import BY_NAME, DEFINITIONS, Path, subschemas
 from sidecar.guidance.schemas import Schema
 
@@ -53,8 +54,8 @@ class UnresolvableError(ValueError):
     """A reference leads out of the schema, to nothing, or to what only a validator can tell."""
 
 
-class OverlongError(ValueError):
-    """The references are too long where they are pointers."""
+class OverlargeError(ValueError):
+    """The schema goes beyond a limit; the message says which, in words that can be shown."""
 
 
 def self_contained(schema: Mapping[str, Any], place: Path = ()) -> Schema:
@@ -64,7 +65,8 @@ def self_contained(schema: Mapping[str, Any], place: Path = ()) -> Schema:
 
     Raises:
         UnresolvableError: ``schema`` holds a reference that cannot be a pointer.
-        OverlongError: as pointers, its references have more than half a million characters together.
+        OverlargeError: as pointers, its references have more than half a million characters together, or it holds more
+            than :data:`~sidecar.guidance.limits.MOST_SCHEMAS` schemas.
     """
     return _Translation(schema, place).document()
 
@@ -97,6 +99,8 @@ class _Translation:
         self._new_paths[path] = new_path
         if not isinstance(schema, dict):
             return
+        if len(self._bases) == MOST_SCHEMAS:
+            raise OverlargeError(f"it holds more than {MOST_SCHEMAS} schemas")
         self._bases[path] = base = self._name(path, schema, base)
         for step, new_step, member in self._members(schema):
             self._index(path + step, new_path + new_step, member, base)
@@ -151,7 +155,7 @@ class _Translation:
     def _pointer(self, target: Path) -> str:
         self._pointer_text += sum(map(len, target))
         if self._pointer_text > _MOST_POINTER_TEXT:
-            raise OverlongError
+            raise OverlargeError("its references lead through names that are too long")
         return "#" + _fragment(self._place + target)
 
     def _target(self, reference: str, base: str) -> Path:

@@ -9,16 +9,20 @@ from sidecar.admission.admission import Admission
 from sidecar.config.models import ImageLimits
 from sidecar.egress.budget import UnlimitedBytes
 from sidecar.egress.loader import ImageLoader
+from sidecar.exchange.check_guides import CheckGuides
 from sidecar.exchange.fetch_images import FetchImages
 from sidecar.exchange.plan import Plan, Prepare
 from sidecar.exchange.reserve import Reserve, Reserved
 from sidecar.exchange.settle import Settle
 from sidecar.extproc.driver import Performers
+from sidecar.killable import Pool
+from sidecar.server import grammars
 from sidecar.server.preparation import Preparation
 
 
 def make_performers(
     preparation: Preparation[Prepare, Plan],
+    grammar_processes: Pool,
     admission: Admission,
     images: ImageLoader,
     writers: Executor,
@@ -28,12 +32,15 @@ def make_performers(
 ) -> Performers:
     """The table, in the order in which the asks are made.
 
-    ``preparation`` runs what makes a plan, ``writers`` what writes images into a message. ``limits`` are those of
-    images, ``worker`` is the life of this process.
+    ``preparation`` runs what makes a plan, ``grammar_processes`` what makes grammars, ``writers`` what writes images
+    into a message. ``limits`` are those of images, ``worker`` is the life of this process.
     """
 
     async def prepare(ask: Prepare) -> Plan:
         return await preparation.run(ask, ask.facts.request.body_bytes, ask.facts.request.client)
+
+    async def check_guides(ask: CheckGuides) -> None:
+        await grammars.check_guides(ask, grammar_processes)
 
     async def reserve(ask: Reserve) -> Reserved:
         request = ask.request(worker, limits)
@@ -51,4 +58,4 @@ def make_performers(
         reserved = ask.reserved
         await admission.settle(reserved.slot, ask.settlement(), reserved.request.organization_id)
 
-    return {Prepare: prepare, Reserve: reserve, FetchImages: fetch_images, Settle: settle}
+    return {Prepare: prepare, CheckGuides: check_guides, Reserve: reserve, FetchImages: fetch_images, Settle: settle}

@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from math import ceil
 from pathlib import Path
+from typing import NamedTuple
 
 import grpc
 import uvloop
@@ -36,6 +37,7 @@ from sidecar.server.accounts import keep_accounts, new_life
 from sidecar.server.contracts import Contracts
 from sidecar.server.elsewhere import Elsewhere
 from sidecar.server.forks import Forks
+from sidecar.server.grammars import grammar_processes
 from sidecar.server.heartbeat import beat_forever
 from sidecar.server.listeners import listen
 from sidecar.server.models import load_models
@@ -62,6 +64,14 @@ PrepareLarge = Callable[[Prepare], Awaitable[Plan]]
 """Makes the plan of a request whose body is not small."""
 
 _log = logging.getLogger(__name__)
+
+
+class _Processes(NamedTuple):
+    """What a worker has done elsewhere: preparing large requests, decoding images, making grammars."""
+
+    prepare_large: PrepareLarge
+    decoders: Pool
+    grammars: Pool
 
 
 def run_worker(config: Config, index: int) -> None:
@@ -107,8 +117,8 @@ async def _serve(
     prepare_large: PrepareLarge,
 ) -> None:
     stop = _stop_event()
-    async with forks, decoding_processes(config.images) as decoders:
-        await _serve_until(stop, config, index, catalog, surfaces, decoders, prepare_large)
+    async with forks, decoding_processes(config.images) as decoders, grammar_processes() as grammars:
+        await _serve_until(stop, config, index, catalog, surfaces, _Processes(prepare_large, decoders, grammars))
 
 
 async def _serve_until(
@@ -117,20 +127,21 @@ async def _serve_until(
     index: int,
     catalog: Catalog,
     surfaces: dict[str, Surface],
-    decoders: Pool,
-    prepare_large: PrepareLarge,
+    processes: _Processes,
 ) -> None:
     store, life = Store(read_store_url(config.store)), new_life()
     with (
-        lanes_of_a_worker(prepare_large) as preparation,
+        lanes_of_a_worker(processes.prepare_large) as preparation,
         # Apart, so that large images do not hold up the prompts of other requests.
         ThreadPoolExecutor(max_workers=2, thread_name_prefix="images") as threads,
     ):
-        images = ImageLoader(config.images, decoders, threads)
+        images = ImageLoader(config.images, processes.decoders, threads)
         contracts = Contracts(config.triton.address)
         authenticator = Authenticator(store, config.identity, stale=config.store.when_down == "spool")
         async with keep_accounts(config, store, life) as admission, listen(config, store, authenticator):
-            performers = make_performers(preparation, admission, images, threads, limits=config.images, worker=life)
+            performers = make_performers(
+                preparation, processes.grammars, admission, images, threads, limits=config.images, worker=life
+            )
             sessions = Sessions(catalog, surfaces, performers, (AccessLog(), BrokenCharacters(), contracts))
             server, set_health = await _start(config, index, sessions)
             background = [

@@ -13,12 +13,15 @@ from sidecar.backends.triton.frames import TRAILERS_FLAG, GrpcStatus, frame
 from sidecar.backends.triton.protocol import service_pb2
 from sidecar.config.models import ModelConfig, RequestLimits
 from sidecar.exchange.catalog import Catalog, ServedModel
+from sidecar.exchange.check_guides import CheckGuides
 from sidecar.exchange.commands import CallUpstream, Command, Finish, SendBody, SendHead
 from sidecar.exchange.events import Answered, Event, RequestComplete, UpstreamEnd
 from sidecar.exchange.exchange import Exchange
 from sidecar.exchange.fetch_images import FetchImages
 from sidecar.exchange.plan import Prepare
 from sidecar.generation.style import Style
+from sidecar.guidance.engine import guide_faults
+from sidecar.guidance.guides import Guide, note
 from sidecar.images.image import ImageRef
 from sidecar.prompts.renderer import Prompt
 from sidecar.responses.errors import ApiError
@@ -129,22 +132,31 @@ def catalog(*models: ServedModel) -> Catalog:
 
 
 def exchange(served: ServedModel | None = None, surface: Surface = SURFACES["node"]) -> Exchange:
-    return Exchange(surface, catalog(served or model()), (Prepare, FetchImages), entropy=bytes(range(18)))
+    return Exchange(surface, catalog(served or model()), (Prepare, CheckGuides, FetchImages), entropy=bytes(range(18)))
 
 
 def handle(of: Exchange, event: Event) -> list[Command]:
-    """What ``event`` brings, once the request has been prepared if that is what it asks for."""
+    """What ``event`` brings, once the request has been prepared and its schemas looked at, if it asks for that."""
     commands = of.handle(event)
-    while commands and isinstance(commands[-1], Prepare):
+    while commands and isinstance(commands[-1], Prepare | CheckGuides):
         ask = commands[-1]
         result: object
         try:
-            result = ask.plan()
+            if isinstance(ask, Prepare):
+                result = ask.plan()
+            else:
+                result = None
+                check(ask.guides)
         except ApiError as error:
             result = error
         assert isinstance(event, RequestComplete)
         commands = of.handle(Answered(ask, result, event.at))
     return commands
+
+
+def check(guides: Sequence[Guide]) -> None:
+    """Look at ``guides``, as the processes of a worker do; raises :class:`ApiError` for one that cannot guide."""
+    note(guides, guide_faults([guide.document for guide in guides]))
 
 
 def request(head_at: float = 100.0, **body: Any) -> RequestComplete:

@@ -13,16 +13,17 @@ from typing import Any
 import atheris
 
 with atheris.instrument_imports(include=["sidecar.guidance"]):
-    from sidecar.guidance.decision import Guidance, plan_guidance
+    from sidecar.guidance.decision import Guidance
     from sidecar.guidance.demands import argument_schemas
     from sidecar.guidance.dialects import dialect_of
+    from sidecar.guidance.engine import guide_fault
     from sidecar.guidance.positions import subschemas
-    from sidecar.guidance.schemas import guide_fault, schema_fault
+    from sidecar.guidance.schemas import schema_fault
     from sidecar.guidance.self_contained import UnresolvableError, self_contained
     from sidecar.guidance.validation import MOST_STEPS, fits
 from sidecar.generation.formats import FORMATS
 from sidecar.responses.errors import ApiError
-from tests.core.guidance.requests import json_schema, request, tool
+from tests.core.guidance.requests import checked_guidance, json_schema, request, tool
 from tests.hostile.work import MOST_CALLS, calls, look_at
 
 TYPES = ["array", "boolean", "integer", "null", "number", "object", "string"]
@@ -162,7 +163,7 @@ def _plans(schema: dict[str, Any]) -> list[Guidance]:
         for form in ("structural_tag", "ebnf_grammar"):
             try:
                 asked = request(**body)
-                plans.append(plan_guidance(asked, True, "refuse", framing=FRAMING, call_guide_form=form))
+                plans.append(checked_guidance(asked, framing=FRAMING, call_guide_form=form))
             except ApiError as refused:
                 assert refused.status == 400, refused
                 assert refused.param

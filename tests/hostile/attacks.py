@@ -189,8 +189,7 @@ _ANSWERS = {
     ),
 }
 
-KINDS = {"schemas": _SCHEMAS, "bodies": _BODIES, "images": _IMAGES, "answers": _ANSWERS}
-ATTACKS: dict[str, Attack] = {name: attack for attacks in KINDS.values() for name, attack in attacks.items()}
+ATTACKS: dict[str, Attack] = {**_SCHEMAS, **_BODIES, **_IMAGES, **_ANSWERS}
 
 
 async def besiege(port: int, key: str, names: list[str], seconds: float) -> dict[str, Counter[str]]:

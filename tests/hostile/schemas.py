@@ -110,6 +110,9 @@ HOSTILE: dict[str, tuple[Schema, str]] = {
     ),
     "a pattern and many constants": ({"pattern": "v.*9$", "enum": [f"v{n}" for n in range(5000)]}, '"v9"'),
     "alternatives of alternatives": (alternatives(12, 2), "{}"),
+    "more of the smallest schemas than are taken": ({"anyOf": [{}] * 21_000}, "{}"),
+    "as many of the smallest schemas as are taken": ({"anyOf": [{}] * 4_999}, "{}"),
+    "alternatives of the smallest schemas": ({"anyOf": [{"anyOf": [{}, {"anyOf": [{}]}]}] * 1_200}, "{}"),
     "many alternatives": ({"anyOf": [properties([{"const": n}]) for n in range(1000)]}, '{"p0": 2000}'),
     "rows of alternatives": (
         {

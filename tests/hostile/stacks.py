@@ -27,12 +27,15 @@ _TEMPLATE = """
 """A chat template that takes images, which that of the stack's models does not."""
 
 
-def besieged(run_dir: Path) -> LocalStack:
-    """Two workers in front of a Triton of their own, whose models have room for what an attack asks, and see images."""
+def besieged(run_dir: Path, triton_address: str | None = None) -> LocalStack:
+    """Two workers whose models have room for what an attack asks, and see images.
+
+    Triton is their own, unless there is one at ``triton_address``.
+    """
     models = [SCRIPTED, SCRIPTED_BY_CONTRACT["ensemble"]]
     seeing = replace(SCRIPTED_BY_CONTRACT["vllm"], tokenizer=_seeing_tokenizer(run_dir / "tokenizer"))
     roomy = [replace(model, context_length=CONTEXT) for model in (*models, seeing)]
-    return LocalStack(run_dir, models=roomy, sidecar_settings={"drain": DRAIN})
+    return LocalStack(run_dir, models=roomy, triton_address=triton_address, sidecar_settings={"drain": DRAIN})
 
 
 def _seeing_tokenizer(directory: Path) -> Path:

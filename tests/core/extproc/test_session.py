@@ -132,7 +132,9 @@ class Run:
     def __init__(self, wire: str, exchange: Exchange, executor: ThreadPoolExecutor, images: ImageLoader) -> None:
         self.envoy, self.clock, self.exchange = Envoy(), Clock(), exchange
         preparation = Preparation([Lane(LANES[-1], in_threads(executor, Prepare.plan))])
-        performers = make_performers(preparation, ADMITS_ALL, images, executor, limits=ImageLimits(), worker="w1")
+        performers = make_performers(
+            preparation, InPlace(), ADMITS_ALL, images, executor, limits=ImageLimits(), worker="w1"
+        )
         self.session = Session(self.envoy, exchange, WIRES[wire](), performers, (), self.clock)
 
     def push(self, *messages: ProcessingRequest) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sidecar.exchange.catalog import Catalog
+from sidecar.exchange.check_guides import CheckGuides
 from sidecar.exchange.commands import CallUpstream, Command, SendBody, SendHead
 from sidecar.exchange.events import Answered, RequestComplete
 from sidecar.exchange.exchange import Exchange
@@ -91,22 +92,26 @@ class Played:
 
     def __init__(self, surface: str, contract: str, request: dict[str, Any], template: str = "native") -> None:
         catalog = Catalog("node-1", 15.0, [model(template, contract)])
-        self.exchange = Exchange(SURFACES[surface], catalog, (Prepare, FetchImages), entropy=bytes(range(18)))
+        asks = (Prepare, CheckGuides, FetchImages)
+        self.exchange = Exchange(SURFACES[surface], catalog, asks, entropy=bytes(range(18)))
         self.plan: Plan | None = None
         self.call: CallUpstream | None = None
         body = json.dumps(request).encode()
         event = RequestComplete(_HEADERS, body, len(body), _HEAD_AT, _UNIX_TIME, _HEAD_AT)
         self.commands: list[Command] = self.exchange.handle(event)
-        while self.commands and isinstance(self.commands[0], Prepare | FetchImages):
+        while self.commands and isinstance(self.commands[0], Prepare | CheckGuides | FetchImages):
             self.commands = self.exchange.handle(self._perform(self.commands[0]))
         if isinstance(self.commands[0], CallUpstream):
             self.call = self.commands[0]
 
-    def _perform(self, ask: Prepare | FetchImages) -> Answered:
+    def _perform(self, ask: Prepare | CheckGuides | FetchImages) -> Answered:
         result: object
         try:
             if isinstance(ask, Prepare):
                 result = self.plan = ask.plan()
+            elif isinstance(ask, CheckGuides):
+                result = None
+                kit.check(ask.guides)
             else:
                 result = ask.body([decode(read_data_url(ref.url, 1000), 1000) for ref in ask.refs])
         except ApiError as error:

@@ -1,6 +1,8 @@
 """Guides of calls in free text admit text, and from a call's marker on nothing but a call that fits."""
 
 import json
+import sys
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -142,6 +144,30 @@ def test_what_a_grammar_admits_fits_the_schema(schema: dict[str, Any], arguments
     for text in arguments:
         assert fits(text, schema)
         assert admits(guide, "ebnf_grammar", call("f", text))
+
+
+def work(form: CallGuideForm, functions: int) -> int:
+    """How many functions are called, those of the interpreter among them, to make a guide of so many functions."""
+    schemas = {f"counted{functions}_{index}": CITY for index in range(functions)}
+    count = 0
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    profiler = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        guide = call_guide(schemas, schemas, FRAMING, form)
+    finally:
+        sys.setprofile(profiler)
+    assert len(guide.constrained) == functions
+    return count
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_work_grows_with_the_functions_and_no_faster(form: CallGuideForm) -> None:
+    assert work(form, 100) <= 4.4 * work(form, 25)
 
 
 def plan(form: CallGuideForm | None, *tools: dict[str, Any], framed: bool = True, **body: Any) -> Guidance:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from sidecar.guidance.decision import Guidance, plan_guidance
+from sidecar.guidance.decision import Guidance
 from sidecar.guidance.schemas import schema_fault
 from sidecar.guidance.validation import fits
 from sidecar.responses.errors import ApiError
-from tests.core.guidance.requests import json_schema, request, tool
+from tests.core.guidance.requests import checked_guidance, json_schema, request, tool
 
 DIALECTS = [
     5,
@@ -48,7 +48,7 @@ def plans(schema: Any) -> list[Guidance]:
         {"tools": [tool("f", schema)], "tool_choice": "required"},
         {"tools": [tool("f", schema, strict=True)]},
     ]
-    return [plan_guidance(request(**body), True, "refuse") for body in bodies]
+    return [checked_guidance(request(**body)) for body in bodies]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=str)
@@ -93,7 +93,7 @@ def test_a_known_dialect_decides_what_a_schema_is(dialect: Any, schema: dict[str
 @pytest.mark.parametrize("pattern", [*ANY_WHERE, *NO_PATTERN])
 def test_a_pattern_that_nothing_enforces_is_never_a_fault(pattern: str) -> None:
     parameters = {"type": "object", "properties": {"a": {"type": "string", "pattern": pattern}}}
-    assert plan_guidance(request(tools=[tool("f", parameters)]), True, "refuse").functions == {"f": parameters}
+    assert checked_guidance(request(tools=[tool("f", parameters)])).functions == {"f": parameters}
 
 
 @pytest.mark.parametrize("pattern", ANY_WHERE)
@@ -104,7 +104,7 @@ def test_a_pattern_that_the_engine_takes_is_taken(pattern: str) -> None:
 @pytest.mark.parametrize("pattern", NO_PATTERN)
 def test_a_pattern_that_cannot_be_enforced_is_refused(pattern: str) -> None:
     with pytest.raises(ApiError) as refused:
-        plan_guidance(request(text=json_schema({"type": "string", "pattern": pattern})), True, "refuse")
+        checked_guidance(request(text=json_schema({"type": "string", "pattern": pattern})))
     assert (refused.value.code, refused.value.param) == ("invalid_request", "text.format.schema")
 
 
@@ -112,14 +112,14 @@ REMOTE = {"type": "object", "properties": {"a": {"$ref": "http://example.test/sc
 
 
 def test_a_remote_reference_is_refused_where_it_is_enforced_and_ignored_elsewhere() -> None:
-    assert plan_guidance(request(tools=[tool("f", REMOTE)]), True, "refuse").functions == {"f": REMOTE}
+    assert checked_guidance(request(tools=[tool("f", REMOTE)])).functions == {"f": REMOTE}
     for body, param in (
         ({"text": json_schema(REMOTE)}, "text.format.schema"),
         ({"tools": [tool("f", REMOTE)], "tool_choice": "required"}, "tools[0].parameters"),
         ({"tools": [tool("f", REMOTE, strict=True)]}, "tools[0].parameters"),
     ):
         with pytest.raises(ApiError) as refused:
-            plan_guidance(request(**body), True, "refuse")
+            checked_guidance(request(**body))
         assert (refused.value.code, refused.value.param) == ("invalid_request", param)
 
 

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from sidecar.guidance.decision import plan_guidance
-from sidecar.guidance.demands import MOST_GUIDING_TEXT, MOST_TEXT
+from sidecar.guidance.demands import MOST_GUIDING_TEXT, MOST_TEXT, document
 from sidecar.guidance.limits import MOST_LEVELS, MOST_PATTERNS, MOST_SCHEMAS, excess
 from sidecar.responses.errors import ApiError
-from tests.core.guidance.requests import json_schema, request, tool
+from tests.core.guidance.requests import checked_guidance, json_schema, request, tool
 
 REFERENCE = {"$ref": "#/$defs/x"}
 
@@ -60,18 +59,28 @@ def read(schema: dict[str, Any]) -> Any:
         ),
         ({"allOf": [choices(50), choices(50)]}, "more than 1000 combinations of alternatives"),
         ({"enum": ["a"] * 3000, "pattern": "a"}, "more than 1000 combinations of alternatives"),
-        ({"prefixItems": [{}] * MOST_SCHEMAS}, "it holds more than 5000 schemas"),
         (chain(MOST_LEVELS // 2), "its references lead more than 800 levels deep"),
     ],
     ids=lambda value: str(value)[:60],
 )
 def test_what_is_too_much_is_told(schema: dict[str, Any], reason: str) -> None:
     assert excess(read(schema)) == reason
+    refuse(schema, reason)
+
+
+def test_more_schemas_than_a_grammar_is_made_of_are_told_before_they_are_weighed() -> None:
+    most: dict[str, Any] = {"prefixItems": [{}] * (MOST_SCHEMAS - 1)}
+    assert checked_guidance(request(text=json_schema(most))).guide == document(most)
+    refuse({"prefixItems": [{}] * MOST_SCHEMAS}, "it holds more than 5000 schemas")
+
+
+def refuse(schema: dict[str, Any], reason: str) -> None:
+    """``schema`` is refused for ``reason`` where it guides, and only there."""
     with pytest.raises(ApiError) as refused:
-        plan_guidance(request(text=json_schema(schema)), True, "refuse")
+        checked_guidance(request(text=json_schema(schema)))
     assert refused.value.message == f"Decoding cannot be guided by this JSON Schema: {reason}"
     assert refused.value.param == "text.format.schema"
-    assert plan_guidance(request(tools=[tool("f", schema)]), True, "refuse").functions
+    assert checked_guidance(request(tools=[tool("f", schema)])).functions
 
 
 BASE = {"properties": {f"p{n}": {"type": "string", "pattern": f"^{n}"} for n in range(300)}}
@@ -101,14 +110,24 @@ def test_what_is_not_too_much_is_not(schema: dict[str, Any]) -> None:
 def test_schemas_have_a_size_together(strict: bool, most: int) -> None:
     parameters = {"type": "object", "description": "d" * 49_900}
     tools = [tool(f"f{index}", parameters, strict=strict) for index in range(most // 50_000)]
-    assert plan_guidance(request(tools=tools), True, "refuse").functions
+    assert checked_guidance(request(tools=tools)).functions
     with pytest.raises(ApiError) as refused:
-        plan_guidance(request(tools=[*tools, tool("g", parameters, strict=strict)]), True, "refuse")
+        checked_guidance(request(tools=[*tools, tool("g", parameters, strict=strict)]))
+    assert (refused.value.code, refused.value.param) == ("invalid_request", "tools")
+
+
+def test_the_schemas_that_guide_are_counted_together() -> None:
+    crowded = {"type": "object", "anyOf": [{}] * 4_900}
+    tools = [tool(f"f{index}", crowded) for index in range(7)]
+    assert checked_guidance(request(tools=[{**each, "strict": True} for each in tools[:6]])).functions
+    assert checked_guidance(request(tools=tools)).functions
+    with pytest.raises(ApiError, match="more than 30000 opening braces together") as refused:
+        checked_guidance(request(tools=[{**each, "strict": True} for each in tools]))
     assert (refused.value.code, refused.value.param) == ("invalid_request", "tools")
 
 
 def test_short_references_that_become_long_pointers_are_told() -> None:
     long = {"properties": {f"p{n}": {"$ref": "#a"} for n in range(100)}, "$defs": {"x" * 10_000: {"$anchor": "a"}}}
     with pytest.raises(ApiError) as refused:
-        plan_guidance(request(text=json_schema(long)), True, "refuse")
+        checked_guidance(request(text=json_schema(long)))
     assert "names that are too long" in refused.value.message

@@ -7,12 +7,12 @@ import pytest
 from llguidance import LLMatcher
 
 from sidecar.guidance.decision import plan_guidance
-from sidecar.guidance.demands import calls_guide, demanded_tools, document
-from sidecar.guidance.schemas import guide_fault
+from sidecar.guidance.demands import argument_schemas, calls_guide, demanded_tools, document
+from sidecar.guidance.engine import guide_fault
 from sidecar.guidance.self_contained import self_contained
 from sidecar.guidance.validation import fits
 from sidecar.responses.errors import ApiError
-from tests.core.guidance.requests import json_schema, request, tool
+from tests.core.guidance.requests import checked_guidance, json_schema, request, tool
 
 STEPS = {"type": "array", "items": {"$ref": "#/$defs/S"}}
 STEP = {"type": "object", "properties": {"e": {"type": "string"}}, "required": ["e"]}
@@ -26,7 +26,8 @@ INVALID = {"type": "object", "properties": {"a": {"type": "wonder"}}}
 @pytest.mark.parametrize("parameters", [None, REFERRING, RECURSIVE])
 def test_a_demanded_call_is_guided_by_name_and_arguments(choice: Any, parameters: Any) -> None:
     asked = request(tools=[tool("f", parameters), tool("g", REFERRING)], tool_choice=choice)
-    schema = json.loads(calls_guide(demanded_tools(asked), several=False))
+    guide = calls_guide(demanded_tools(asked), argument_schemas(asked), several=False)
+    schema = json.loads(guide.document)
     assert LLMatcher.validate_grammar(LLMatcher.grammar_from_json_schema(document(schema))) == ""
     assert fits('{"name": "f", "arguments": {}}', schema) is (parameters is not REFERRING)
     assert fits('{"name": "f", "arguments": {"steps": [{"e": "x"}]}}', schema) is (parameters is not None)
@@ -49,7 +50,7 @@ def test_a_pattern_that_cannot_guide_is_refused_with_the_reason(pattern: str, re
 def test_definitions_may_stand_in_any_order() -> None:
     reordered = {"$defs": REFERRING["$defs"], **REFERRING}
     for schema in (REFERRING, reordered):
-        guidance = plan_guidance(request(text=json_schema(schema)), True, "refuse")
+        guidance = checked_guidance(request(text=json_schema(schema)))
         assert guidance.guide is not None
         assert json.loads(guidance.guide) == schema
 
@@ -67,7 +68,7 @@ def test_definitions_may_stand_in_any_order() -> None:
 )
 def test_a_schema_that_cannot_guide_is_refused_by_its_path(body: dict[str, Any], param: str) -> None:
     with pytest.raises(ApiError) as refused:
-        plan_guidance(request(**body), True, "refuse")
+        checked_guidance(request(**body))
     assert (refused.value.code, refused.value.param) == ("invalid_request", param)
 
 
@@ -80,7 +81,7 @@ def test_a_schema_that_cannot_guide_is_refused_by_its_path(body: dict[str, Any],
     ],
 )
 def test_annotations_and_formats_are_never_a_fault(schema: Any) -> None:
-    assert plan_guidance(request(text=json_schema(schema)), True, "refuse").guide is not None
+    assert checked_guidance(request(text=json_schema(schema))).guide is not None
 
 
 def test_a_member_called_format_stays() -> None:
@@ -89,26 +90,26 @@ def test_a_member_called_format_stays() -> None:
 
 
 def test_tools_the_model_may_leave_alone_are_not_guided() -> None:
-    guidance = plan_guidance(request(tools=[tool("f", IMPOSSIBLE)]), True, "refuse")
+    guidance = checked_guidance(request(tools=[tool("f", IMPOSSIBLE)]))
     assert guidance.guide is None
     assert set(guidance.functions) == {"f"}
 
 
 def test_json_beside_tools_is_only_checked() -> None:
-    guidance = plan_guidance(request(tools=[tool("f")], text=json_schema(REFERRING)), True, "refuse")
+    guidance = checked_guidance(request(tools=[tool("f")], text=json_schema(REFERRING)))
     assert guidance.guide is None
     assert guidance.text_schema == REFERRING
 
 
 def test_json_beside_tools_that_are_switched_off_is_guided() -> None:
     asked = request(tools=[tool("f")], tool_choice="none", text=json_schema(REFERRING))
-    guidance = plan_guidance(asked, True, "refuse")
+    guidance = checked_guidance(asked)
     assert guidance.guide is not None
     assert not guidance.functions
 
 
 def test_json_object_is_guided_to_an_object() -> None:
-    guidance = plan_guidance(request(text={"format": {"type": "json_object"}}), True, "refuse")
+    guidance = checked_guidance(request(text={"format": {"type": "json_object"}}))
     assert guidance.guide == '{"type": "object"}'
 
 
@@ -129,7 +130,7 @@ def test_without_guided_decoding_a_demand_is_refused_or_put_in_words(body: dict[
 
 
 def test_several_calls_are_a_list_of_calls() -> None:
-    guidance = plan_guidance(request(tools=[tool("f"), tool("g", REFERRING)], tool_choice="required"), True, "refuse")
+    guidance = checked_guidance(request(tools=[tool("f"), tool("g", REFERRING)], tool_choice="required"))
     assert guidance.guide is not None
     schema = json.loads(guidance.guide)
     assert LLMatcher.validate_grammar(LLMatcher.grammar_from_json_schema(guidance.guide)) == ""
@@ -144,7 +145,7 @@ def test_several_calls_are_a_list_of_calls() -> None:
     [{"tool_choice": "required", "parallel_tool_calls": False}, {"tool_choice": {"type": "function", "name": "f"}}],
 )
 def test_a_named_call_or_one_that_must_be_alone_is_exactly_one(body: dict[str, Any]) -> None:
-    guidance = plan_guidance(request(tools=[tool("f"), tool("g")], **body), True, "refuse")
+    guidance = checked_guidance(request(tools=[tool("f"), tool("g")], **body))
     assert guidance.guide is not None
     assert fits('{"name": "f", "arguments": {}}', json.loads(guidance.guide))
     assert not fits('[{"name": "f", "arguments": {}}]', json.loads(guidance.guide))
@@ -153,7 +154,7 @@ def test_a_named_call_or_one_that_must_be_alone_is_exactly_one(body: dict[str, A
 @pytest.mark.parametrize("choice", ["required", {"type": "function", "name": "f"}])
 def test_a_function_without_parameters_takes_no_arguments(choice: Any) -> None:
     asked = request(tools=[tool("f")], tool_choice=choice, parallel_tool_calls=False)
-    guidance = plan_guidance(asked, True, "refuse")
+    guidance = checked_guidance(asked)
     assert guidance.guide is not None
     assert not fits('{"name": "f", "arguments": {"a": 1}}', json.loads(guidance.guide))
 
@@ -162,14 +163,14 @@ def test_a_function_without_parameters_takes_no_arguments(choice: Any) -> None:
 @pytest.mark.parametrize(("strict", "choice"), [(None, "required"), (True, "auto")])
 def test_arguments_that_are_no_object_are_refused_where_they_are_enforced(types: Any, strict: Any, choice: str) -> None:
     with pytest.raises(ApiError) as refused:
-        plan_guidance(request(tools=[tool("f", {"type": types}, strict=strict)], tool_choice=choice), True, "refuse")
+        checked_guidance(request(tools=[tool("f", {"type": types}, strict=strict)], tool_choice=choice))
     assert (refused.value.code, refused.value.param) == ("invalid_request", "tools[0].parameters")
 
 
 @pytest.mark.parametrize("parameters", [{}, {"type": ["object", "null"]}, {"properties": {"a": {"type": "string"}}}])
 def test_arguments_that_may_be_anything_are_narrowed_to_objects(parameters: Any) -> None:
     asked = request(tools=[tool("f", parameters)], tool_choice="required", parallel_tool_calls=False)
-    guidance = plan_guidance(asked, True, "refuse")
+    guidance = checked_guidance(asked)
     assert guidance.guide is not None
     assert fits('{"name": "f", "arguments": {"a": "x"}}', json.loads(guidance.guide))
     for arguments in ("null", "[]", "1"):

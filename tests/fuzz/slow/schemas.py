@@ -1,28 +1,23 @@
-"""A search for schemas that are slow for their size: ``python -m tests.hostile.slow_schemas --schemas 100000``.
-
-It climbs: it changes the slowest schemas that it knows, and keeps what is slower by the byte. A schema that takes
-longer than :data:`~tests.hostile.work.MOST_SECONDS` ends the process; it is the last line printed. At the end it prints
-the slowest ones.
-"""
+"""Schemas, wherever a request may hold one, and answers by them."""
 
 from __future__ import annotations
 
-import argparse
 import copy
 import json
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sidecar.guidance.positions import subschemas
 from sidecar.responses.json_schema import MAX_BYTES, MAX_LEVELS
+from tests.fuzz.slow.search import Target
 from tests.hostile.schemas import HOSTILE, size
-from tests.hostile.work import in_a_thread, limit, perform
+from tests.hostile.work import MOST_CALLS, calls, look_at, perform
 
-KEPT = 12
-# Below, what is measured is mostly the clock's grain.
-LEAST_BYTES = 500
+SECONDS = 3.0
+"""A second at most for each of the three places of a request where a grammar is made."""
+SECONDS_PER_BYTE = 30e-6
 SEED_BYTES = 2_000
 ATOMS: list[dict[str, Any]] = [
     {"pattern": "^[ab]*a[ab]{9}$"},
@@ -54,11 +49,10 @@ def places(schema: Schema) -> Iterator[Schema]:
             yield from places(member)
 
 
-def changed(schema: Schema, others: list[Schema], chance: random.Random) -> Schema:
-    """``schema`` with something in it changed, added, repeated or taken from another one."""
+def _changed(schema: Schema, giver: Schema, chance: random.Random) -> Schema:
     new = copy.deepcopy(schema)
     place = chance.choice(list(places(new)))
-    other = copy.deepcopy(chance.choice([*ATOMS, *places(chance.choice(others))]))
+    other = copy.deepcopy(chance.choice([*ATOMS, *places(giver)]))
     match chance.randrange(8):
         case 0:
             place |= other
@@ -108,35 +102,42 @@ def _levels(value: Any) -> int:
     return 0 if members is None else 1 + max(map(_levels, members), default=0)
 
 
-def climb(schemas: int, seed: int) -> list[tuple[float, int, Schema]]:
-    """The slowest of so many ``schemas``: microseconds of CPU time by the byte, bytes, the schema."""
-    chance = random.Random(seed)
-    seeds = [*ATOMS, *(schema for schema, _ in HOSTILE.values() if size(schema) < SEED_BYTES)]
-    best: list[tuple[float, int, Schema]] = [(0.0, size(schema), schema) for schema in seeds]
-    for _ in range(schemas):
-        schema = changed(chance.choice(best)[2], seeds, chance)
-        bytes_ = size(schema)
+class Schemas(Target[Schema]):
+    """Schemas that a request may hold."""
+
+    # One more definition makes each new, since what was looked at once is remembered.
+    most_bytes = MAX_BYTES - 50
+
+    def __init__(self) -> None:
+        self._answers = random.Random(1)
+        self._tried = 0
+
+    def seeds(self) -> Sequence[Schema]:
+        """Atoms, and the small ones of those that were slow once."""
+        return [*ATOMS, *(schema for schema, _ in HOSTILE.values() if size(schema) < SEED_BYTES)]
+
+    def changed(self, old: Schema, other: Schema, chance: random.Random) -> Schema:
+        """``old`` with something in it changed, added, repeated or taken from ``other``."""
+        new = _changed(old, other, chance)
         # Members that are added to the whole document need a level each.
-        if bytes_ > MAX_BYTES or _levels(schema) > MAX_LEVELS:
-            continue
-        limit()
+        return new if _levels(new) <= MAX_LEVELS else old
+
+    def text(self, input: Schema) -> str:
+        """The schema as JSON."""
+        return json.dumps(input, ensure_ascii=False)
+
+    def size(self, input: Schema) -> int:
+        """The bytes of the schema as JSON."""
+        return size(input)
+
+    def share(self, input: Schema) -> float:
+        """By the Python functions called, and by the CPU time of an engine and a check."""
+        bytes_ = size(input)
+        called = calls(lambda: look_at(input)) / (MOST_CALLS * (bytes_ + 100))
+        self._tried += 1
+        definitions = input.get("$defs", {})
+        new = {**input, "$defs": {**definitions, f"new{self._tried}": {}}} if isinstance(definitions, dict) else input
         before = time.process_time()
-        perform(schema, chance.choice(ANSWERS))
-        cost = (time.process_time() - before) * 1e6 / max(bytes_, LEAST_BYTES)
-        best = sorted([*best, (cost, bytes_, schema)], key=lambda it: it[0], reverse=True)[: max(KEPT, len(seeds))]
-        print(json.dumps([round(cost, 2), bytes_]), flush=True)
-    return best[:KEPT]
-
-
-def main() -> None:
-    """Search, and print what was found."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--schemas", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args()
-    for cost, bytes_, schema in reversed(climb(asked.schemas, asked.seed)):
-        print(f"{cost:.1f} µs a byte, {bytes_} bytes: {json.dumps(schema)[:400]}")
-
-
-if __name__ == "__main__":
-    in_a_thread(main)
+        perform(new, self._answers.choice(ANSWERS))
+        took = time.process_time() - before
+        return max(called, took / (SECONDS + SECONDS_PER_BYTE * bytes_))

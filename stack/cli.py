@@ -153,7 +153,14 @@ def _start(port: int, wire: Wire, triton: str | None, workers: int, models: list
 
 def _tell(stack: LocalStack, ending: str) -> None:
     models = [model.name for model in stack.models]
-    state = {"url": stack.url, "api_key": stack.api_key, "models": models, "pids": stack.pids()}
+    state = {
+        "url": stack.url,
+        "admin_url": f"http://{stack.admin}",
+        "usage_feed": stack.usage_feed,
+        "api_key": stack.api_key,
+        "models": models,
+        "pids": stack.pids(),
+    }
     PUBLIC_STATE.touch(mode=0o600)
     PUBLIC_STATE.write_text(json.dumps(state, indent=2) + "\n")
     console.print(how_to_use(stack.url, stack.api_key, models), markup=False, soft_wrap=True)

@@ -109,6 +109,10 @@ class LocalStack:
         self._sockets = socket_directory(run_dir)
         self.url = f"http://127.0.0.1:{self.port}/v1/infer"
         """The base URL for an SDK."""
+        self.admin = f"127.0.0.1:{free_port()}"
+        """The address of the admin interface."""
+        self.usage_feed = f"127.0.0.1:{free_port()}"
+        """The address of the usage feed."""
         self.access_log = run_dir / "access.log"
         """Envoy's, one JSON object per line."""
         self.scripted_events = run_dir / "scripted.jsonl"
@@ -159,7 +163,12 @@ class LocalStack:
     def start_sidecar(self) -> None:
         """Start the supervisor and wait until its workers are ready."""
         self._progress("Starting the sidecar")
-        settings = {"store": {"state": str(self._state)}, **(self._sidecar_settings or {})}
+        settings = {
+            "store": {"state": str(self._state)},
+            "admin": {"address": self.admin},
+            "usage_feed": {"address": self.usage_feed},
+            **(self._sidecar_settings or {}),
+        }
         configuration = configure(self.models, self.triton_address, self.workers, self._sockets, self.run_dir, settings)
         self.api_key = first_key(configuration, self._key_file)
         self.sidecar = Sidecar(configuration, worker_sockets(self._sockets, self.workers), self.run_dir)

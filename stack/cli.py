@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import shutil
 import signal
 import socket
@@ -19,7 +18,7 @@ from stack import postgres, protobuf, setup
 from stack.envoy import Wire
 from stack.local import SCRIPTED_MODELS, SMOLLM2, LocalStack
 from stack.net import why_not_port
-from stack.paths import API_KEY, LOCAL, PUBLIC_STATE, ROOT, RUN, socket_directory
+from stack.paths import API_KEY, PUBLIC_STATE, ROOT, RUN, STATE, socket_directory
 from stack.process import StackError
 from stack.report import Steps, console, dead_models, how_to_use
 from stack.runs import Run
@@ -142,7 +141,8 @@ def _start(port: int, wire: Wire, triton: str | None, workers: int, models: list
             wire=wire,
             port=port,
             workers=workers,
-            api_key=_api_key(),
+            state=STATE,
+            key_file=API_KEY,
             triton_address=triton,
             sidecar_settings={"drain": _DRAIN_SECONDS},
             progress=progress,
@@ -153,7 +153,14 @@ def _start(port: int, wire: Wire, triton: str | None, workers: int, models: list
 
 def _tell(stack: LocalStack, ending: str) -> None:
     models = [model.name for model in stack.models]
-    state = {"url": stack.url, "api_key": stack.api_key, "models": models, "pids": stack.pids()}
+    state = {
+        "url": stack.url,
+        "admin_url": f"http://{stack.admin}",
+        "usage_feed": stack.usage_feed,
+        "api_key": stack.api_key,
+        "models": models,
+        "pids": stack.pids(),
+    }
     PUBLIC_STATE.touch(mode=0o600)
     PUBLIC_STATE.write_text(json.dumps(state, indent=2) + "\n")
     console.print(how_to_use(stack.url, stack.api_key, models), markup=False, soft_wrap=True)
@@ -166,15 +173,6 @@ def _end(run: Run) -> None:
     finally:
         PUBLIC_STATE.unlink(missing_ok=True)
         shutil.rmtree(socket_directory(RUN), ignore_errors=True)
-
-
-def _api_key() -> str:
-    """The key of this checkout, made once."""
-    if not API_KEY.exists():
-        LOCAL.mkdir(exist_ok=True)
-        API_KEY.touch(mode=0o600)
-        API_KEY.write_text(f"b3os_sk_{secrets.token_hex(20)}\n")
-    return API_KEY.read_text().strip()
 
 
 @app.command()

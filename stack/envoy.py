@@ -6,13 +6,14 @@ import http.client
 import resource
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import jinja2
 
+from sidecar.responses.caller import CALLER_HEADERS
 from sidecar.responses.errors import CODES
 from stack.net import UnixHTTPConnection
 from stack.paths import ROOT
@@ -33,7 +34,7 @@ _DESCRIPTORS_PER_CONNECTION = {"tunnel": 3, "direct": 2}
 class EnvoySettings:
     """What the template leaves open.
 
-    ``api_keys`` maps a client's name to its key. Sizes are in bytes, timeouts in seconds; both idle timeouts are longer
+    Sizes are in bytes, timeouts in seconds; both idle timeouts are longer
     than the sidecar's own timers, which end a silent stream first. ``max_connections`` is how many connections all
     clients may have together, ``request_timeout`` how long a request may take until its last byte has come.
     """
@@ -43,7 +44,6 @@ class EnvoySettings:
     worker_sockets: Sequence[Path]
     triton_host: str
     triton_port: int
-    api_keys: Mapping[str, str]
     log_path: Path
     wire: Wire = "tunnel"
     # Above the sidecar's own limit: the sidecar reads a body to its end and names its size, where Envoy would close the
@@ -86,7 +86,11 @@ def render(settings: EnvoySettings) -> str:
     )
     variables = {name: getattr(settings, name) for name in EnvoySettings.__dataclass_fields__}
     return environment.get_template("local.yaml.j2").render(
-        **variables, admin_socket=settings.admin_socket, egress_socket=settings.egress_socket, codes=CODES
+        **variables,
+        admin_socket=settings.admin_socket,
+        egress_socket=settings.egress_socket,
+        codes=CODES,
+        caller_headers=CALLER_HEADERS,
     )
 
 
@@ -124,8 +128,8 @@ def allow_descriptors(needed: int) -> None:
 class Envoy:
     """A running Envoy."""
 
-    def __init__(self, settings: EnvoySettings, run_dir: Path) -> None:
-        """Start it.
+    def __init__(self, settings: EnvoySettings, run_dir: Path, configuration: str | None = None) -> None:
+        """Start it, with what is rendered of ``settings`` unless there is another ``configuration``.
 
         Raises:
             StackError: the system allows fewer open files than it may need.
@@ -133,9 +137,7 @@ class Envoy:
         allow_descriptors(settings.descriptors)
         self.settings = settings
         config = run_dir / "envoy.yaml"
-        # The file holds the keys.
-        config.touch(mode=0o600)
-        config.write_text(render(settings))
+        config.write_text(configuration or render(settings))
         self.process = Process(
             "Envoy",
             # Hot restart would tie all Envoys of the machine together through one piece of shared memory.
@@ -151,9 +153,6 @@ class Envoy:
                 # The access log is written after 10 seconds by default.
                 "--file-flush-interval-msec",
                 "200",
-                # It warns about api_key_auth, which is marked as work in progress, eight times at each start.
-                "--component-log-level",
-                "misc:error",
             ],
             run_dir / "envoy.log",
         )

@@ -17,10 +17,11 @@ from typing import Any, Self
 from sidecar.generation.formats import FORMATS
 from stack import triton
 from stack.envoy import Envoy, EnvoySettings, Wire
+from stack.first_key import first_key
 from stack.net import DIRECT, free_port
 from stack.paths import TOKENIZER, TRITON_VENV, socket_directory
 from stack.process import Process, StackError
-from stack.sidecar import Model, Sidecar, worker_sockets
+from stack.sidecar import Model, Sidecar, configure, worker_sockets
 
 # It reads some 50 tokens of a prompt in a second, so that a full context takes minutes.
 SMOLLM2 = Model("smollm2-135m", "smollm2", TOKENIZER, context_length=8192, settings={"first_token_timeout": 600.0})
@@ -66,8 +67,10 @@ class LocalStack:
     Each part can be ended and started again by itself (``stack.sidecar.process.kill()``, ``stack.start_sidecar()``);
     it keeps its ports and sockets. ``run_dir`` gets the rendered configurations and the logs.
 
-    ``triton_address`` (``host:port`` of gRPC) uses a Triton that already runs; ``sidecar_settings`` are further
-    top-level members of the sidecar's configuration, ``envoy_settings`` of :class:`EnvoySettings`.
+    ``state`` is what the sidecar keeps, ``key_file`` where the first organization's key is, both in ``run_dir`` unless
+    they are to outlive it. ``triton_address`` (``host:port`` of gRPC) uses a Triton that already runs;
+    ``sidecar_settings`` are further top-level members of the sidecar's configuration, ``envoy_settings`` of
+    :class:`EnvoySettings`.
     """
 
     triton: triton.Triton | None = None
@@ -82,7 +85,8 @@ class LocalStack:
         wire: Wire = "tunnel",
         port: int | None = None,
         workers: int = 2,
-        api_key: str = "b3os_sk_local",
+        state: Path | None = None,
+        key_file: Path | None = None,
         triton_address: str | None = None,
         sidecar_settings: Mapping[str, Any] | None = None,
         envoy_settings: Mapping[str, Any] | None = None,
@@ -93,7 +97,10 @@ class LocalStack:
         self.wire: Wire = wire
         self.port = port or free_port()
         self.workers = workers
-        self.api_key = api_key
+        self._state = state or run_dir / "state"
+        self._key_file = key_file or run_dir / "key.json"
+        self.api_key = ""
+        """The key of the first organization, which has all scopes; there is one once the sidecar has started."""
         self._given_triton = triton_address
         self._triton_ports: triton.Ports | None = None
         self._sidecar_settings = sidecar_settings
@@ -102,6 +109,10 @@ class LocalStack:
         self._sockets = socket_directory(run_dir)
         self.url = f"http://127.0.0.1:{self.port}/v1/infer"
         """The base URL for an SDK."""
+        self.admin = f"127.0.0.1:{free_port()}"
+        """The address of the admin interface."""
+        self.usage_feed = f"127.0.0.1:{free_port()}"
+        """The address of the usage feed."""
         self.access_log = run_dir / "access.log"
         """Envoy's, one JSON object per line."""
         self.scripted_events = run_dir / "scripted.jsonl"
@@ -152,9 +163,15 @@ class LocalStack:
     def start_sidecar(self) -> None:
         """Start the supervisor and wait until its workers are ready."""
         self._progress("Starting the sidecar")
-        self.sidecar = Sidecar(
-            self.models, self.triton_address, self.workers, self._sockets, self.run_dir, self._sidecar_settings
-        )
+        settings = {
+            "store": {"state": str(self._state)},
+            "admin": {"address": self.admin},
+            "usage_feed": {"address": self.usage_feed},
+            **(self._sidecar_settings or {}),
+        }
+        configuration = configure(self.models, self.triton_address, self.workers, self._sockets, self.run_dir, settings)
+        self.api_key = first_key(configuration, self._key_file)
+        self.sidecar = Sidecar(configuration, worker_sockets(self._sockets, self.workers), self.run_dir)
         self.sidecar.wait_ready()
 
     def start_envoy(self) -> None:
@@ -172,7 +189,6 @@ class LocalStack:
             worker_sockets=worker_sockets(self._sockets, self.workers),
             triton_host=host,
             triton_port=int(port),
-            api_keys={"local": self.api_key},
             log_path=self.access_log,
             wire=self.wire,
             **{

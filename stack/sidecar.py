@@ -34,39 +34,44 @@ class Model:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
+def configure(
+    models: Sequence[Model],
+    triton_address: str,
+    workers: int,
+    sockets: Path,
+    run_dir: Path,
+    settings: Mapping[str, Any],
+) -> Path:
+    """Write the configuration file; ``settings`` are further top-level members of it."""
+    content = {
+        "node": "local",
+        "workers": workers,
+        "sockets": str(sockets),
+        "triton": {"address": triton_address},
+        "models": [
+            {
+                "name": model.name,
+                "triton_model": model.triton_model,
+                "tokenizer": str(model.tokenizer),
+                "context_length": model.context_length,
+                **model.settings,
+            }
+            for model in models
+        ],
+        **settings,
+    }
+    path = run_dir / "sidecar.yaml"
+    path.write_text(yaml.safe_dump(content, sort_keys=False))
+    return path
+
+
 class Sidecar:
     """A running supervisor and its workers, each on a Unix socket of its own."""
 
-    def __init__(
-        self,
-        models: Sequence[Model],
-        triton_address: str,
-        workers: int,
-        sockets: Path,
-        run_dir: Path,
-        settings: Mapping[str, Any] | None = None,
-    ) -> None:
-        """``settings`` are further top-level members of the configuration file."""
-        self.worker_sockets = worker_sockets(sockets, workers)
-        self.config = run_dir / "sidecar.yaml"
-        content = {
-            "node": "local",
-            "workers": workers,
-            "sockets": str(sockets),
-            "triton": {"address": triton_address},
-            "models": [
-                {
-                    "name": model.name,
-                    "triton_model": model.triton_model,
-                    "tokenizer": str(model.tokenizer),
-                    "context_length": model.context_length,
-                    **model.settings,
-                }
-                for model in models
-            ],
-            **(settings or {}),
-        }
-        self.config.write_text(yaml.safe_dump(content, sort_keys=False))
+    def __init__(self, config: Path, worker_sockets: Sequence[Path], run_dir: Path) -> None:
+        """Start it with the configuration file ``config``."""
+        self.worker_sockets = worker_sockets
+        self.config = config
         self.process = Process(
             "The sidecar",
             [sys.executable, *COMMAND, "--config", str(self.config.resolve())],

@@ -57,8 +57,8 @@ class AuthorizationService(AuthorizationServicer):  # type: ignore[misc]
         headers = _headers_of(request)
         try:
             identity = await self._identity(request, headers)
-            scope = _scope_of(surface, attributes.request.http.method, attributes.request.http.path)
-            if scope is not None:
+            http = attributes.request.http
+            if (scope := _scope_of(surface, http.method, http.path)) is not None:
                 identity.require(scope)
         except ApiError as error:
             return denied(surface.error_reply(error, "".join(headers.get("x-request-id", ()))))

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import grpc
 import uvloop
+from envoy.service.auth.v3.external_auth_pb2_grpc import add_AuthorizationServicer_to_server
 from envoy.service.ext_proc.v3.external_processor_pb2_grpc import add_ExternalProcessorServicer_to_server
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
@@ -30,6 +31,8 @@ from sidecar.exchange.plan import Plan, Prepare
 from sidecar.extproc.sessions import Sessions
 from sidecar.extproc.transport.grpc_aio import ExtProcService
 from sidecar.identity.authenticator import Authenticator
+from sidecar.identity.ext_authz import AuthorizationService
+from sidecar.identity.trusted import Trusted
 from sidecar.killable import Pool
 from sidecar.responses.errors import ApiError
 from sidecar.responses.sealing import Sealer
@@ -138,13 +141,16 @@ async def _serve_until(
         images = ImageLoader(config.images, processes.decoders, threads)
         contracts = Contracts(config.triton.address)
         authenticator = Authenticator(store, config.identity, stale=config.store.when_down == "spool")
+        trusted = Trusted(config.identity.trusted) if config.identity.trusted else None
+        authorization = AuthorizationService(surfaces, authenticator, trusted)
         async with keep_accounts(config, store, life) as admission, listen(config, store, authenticator):
             performers = make_performers(
                 preparation, processes.grammars, admission, images, threads, limits=config.images, worker=life
             )
             sessions = Sessions(catalog, surfaces, performers, (AccessLog(), BrokenCharacters(), contracts))
-            server, set_health = await _start(config, index, sessions)
+            server, set_health = await _start(config, index, sessions, authorization)
             background = [
+                asyncio.create_task(authenticator.last_used.write_forever()),
                 asyncio.create_task(sessions.tick_forever()),
                 asyncio.create_task(contracts.keep(sessions)),
                 asyncio.create_task(beat_forever(tell_ready(), config.watchdog)),
@@ -167,11 +173,14 @@ def _surfaces(config: Config) -> dict[str, Surface]:
     }
 
 
-async def _start(config: Config, index: int, sessions: Sessions) -> tuple[grpc.aio.Server, health.aio.HealthServicer]:
+async def _start(
+    config: Config, index: int, sessions: Sessions, authorization: AuthorizationService
+) -> tuple[grpc.aio.Server, health.aio.HealthServicer]:
     path = config.socket(index)
     path.unlink(missing_ok=True)
     server = grpc.aio.server(options=[("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES)])
     add_ExternalProcessorServicer_to_server(ExtProcService(sessions), server)
+    add_AuthorizationServicer_to_server(authorization, server)
     set_health = health.aio.HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(set_health, server)
     server.add_insecure_port(f"unix:{path}")

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-import grpc
 import pytest
 import yaml
 from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, ProcessingResponse
-from envoy.service.ext_proc.v3.external_processor_pb2_grpc import (
-    ExternalProcessorServicer,
-    add_ExternalProcessorServicer_to_server,
-)
-from grpc_health.v1 import health, health_pb2_grpc
+from envoy.service.ext_proc.v3.external_processor_pb2_grpc import ExternalProcessorServicer
 
 from sidecar.extproc import messages
+from sidecar.responses.caller import Caller
 from sidecar.responses.errors import CODES
 from sidecar.responses.reply import Reply as SidecarReply
 from stack.envoy import Envoy, EnvoySettings, Wire, render, validate
@@ -29,11 +24,11 @@ from stack.net import free_port
 from stack.paths import socket_directory
 from stack.process import StackError
 from stack.sidecar import worker_sockets
+from tests.e2e.authorizer import KEY, Authorizer, serving
 from tests.e2e.raw_http import Reply, exchange, request
 
 PATH = "/v1/infer/responses"
 MODELS = "/v1/infer/models"
-KEY = "b3os_sk_test"
 
 
 def settings(run_dir: Path, wire: Wire) -> EnvoySettings:
@@ -44,20 +39,30 @@ def settings(run_dir: Path, wire: Wire) -> EnvoySettings:
         worker_sockets=worker_sockets(sockets, 2),
         triton_host="127.0.0.1",
         triton_port=free_port(),
-        api_keys={"test": KEY},
         log_path=run_dir / "access.log",
         wire=wire,
     )
 
 
+def wait_for_sidecar(envoy: Envoy) -> None:
+    """Wait until Envoy has found a worker healthy; the first check may fail on a busy machine."""
+    name = "cluster.sidecar.membership_healthy"
+    envoy.process.wait_until(lambda: envoy.stats(name)[name] > 0, 30)
+
+
 @pytest.fixture(scope="module", params=["tunnel", "direct"])
 def lone_envoy(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Envoy]:
-    """Envoy without a sidecar and without a Triton."""
+    """Envoy without a Triton, and of the sidecar only what says who a request is from."""
     run_dir = tmp_path_factory.mktemp("envoy")
-    envoy = Envoy(settings(run_dir, request.param), run_dir)
-    envoy.wait_ready()
-    yield envoy
-    envoy.process.stop()
+    chosen = settings(run_dir, request.param)
+    with serving(chosen.worker_sockets[0], Authorizer()):
+        envoy = Envoy(chosen, run_dir)
+        try:
+            envoy.wait_ready()
+            wait_for_sidecar(envoy)
+            yield envoy
+        finally:
+            envoy.process.stop()
 
 
 def ask(envoy: Envoy, *pieces: bytes) -> Reply:
@@ -231,12 +236,12 @@ def test_envoy_rejects_no_header_mutation(either_stack: LocalStack) -> None:
     assert list(rejected.values()) == [0]
 
 
-def test_no_key_is_401_whether_the_sidecar_runs_or_not(own_stack: LocalStack) -> None:
+def test_no_key_is_401_while_the_sidecar_runs(own_stack: LocalStack) -> None:
     sent = request("POST", PATH, body=b"{}")
     assert exchange(own_stack.port, [sent]).status == 401
     own_stack.sidecar.process.kill()
     reply = exchange(own_stack.port, [sent])
-    assert (reply.status, reply.error()["code"]) == (401, "unauthorized")
+    assert (reply.status, reply.error()["code"]) == (503, "node_unavailable")
     reply = exchange(own_stack.port, [request("POST", PATH, key=own_stack.api_key, body=b"{}")])
     assert (reply.status, reply.error()["code"]) == (503, "node_unavailable")
 
@@ -258,25 +263,59 @@ class Recorder(ExternalProcessorServicer):  # type: ignore[misc]
         yield messages.immediate(SidecarReply(418, {}, b"", "recorded"))
 
 
-def test_the_sidecar_is_told_the_client_s_name_and_its_connection(tmp_path: Path) -> None:
+@pytest.fixture
+def recording(tmp_path: Path) -> Iterator[tuple[Envoy, Recorder]]:
+    """Envoy before a sidecar that refuses every request, once it has let it in."""
     recorder, chosen = Recorder(), settings(tmp_path, "tunnel")
-    server = grpc.server(ThreadPoolExecutor(4))
-    add_ExternalProcessorServicer_to_server(recorder, server)
-    health_pb2_grpc.add_HealthServicer_to_server(health.HealthServicer(), server)
-    server.add_insecure_port(f"unix:{chosen.worker_sockets[0]}")
-    server.start()
-    envoy = Envoy(chosen, tmp_path)
-    try:
-        envoy.wait_ready()
-        sent = request("POST", PATH, key=KEY, headers=["x-responses-organization: another"], body=b"{}")
-        heads = []
-        for _ in range(2):
-            assert ask(envoy, sent).status == 418
-            heads.append(recorder.heads.get(timeout=10))
-    finally:
-        envoy.process.stop()
-        server.stop(0)
-    assert {messages.headers_of(head.request_headers.headers)["x-responses-organization"] for head in heads} == {"test"}
-    first, second = map(messages.connection_of, heads)
+    with serving(chosen.worker_sockets[0], Authorizer(), recorder):
+        envoy = Envoy(chosen, tmp_path)
+        try:
+            envoy.wait_ready()
+            wait_for_sidecar(envoy)
+            yield envoy, recorder
+        finally:
+            envoy.process.stop()
+
+
+def heads(recorder: Recorder, count: int) -> list[ProcessingRequest]:
+    return [recorder.heads.get(timeout=10) for _ in range(count)]
+
+
+def test_the_sidecar_is_told_the_client_s_name_and_its_connection(recording: tuple[Envoy, Recorder]) -> None:
+    envoy, recorder = recording
+    for _ in range(2):
+        assert ask(envoy, request("POST", PATH, key=KEY, body=b"{}")).status == 418
+    seen = heads(recorder, 2)
+    assert {Caller.of(messages.headers_of(head.request_headers.headers)) for head in seen} == {Caller("org_1", "key_1")}
+    first, second = map(messages.connection_of, seen)
     assert 0 not in (first, second)
     assert first != second
+
+
+FORGED = [f"{name}: forged" for name in ("x-responses-organization", "X-Responses-Key", "X-RESPONSES-USER")]
+
+
+def test_no_client_says_itself_who_it_is(recording: tuple[Envoy, Recorder]) -> None:
+    envoy, recorder = recording
+    cookie = "Cookie: theme=dark"
+    assert ask(envoy, request("POST", PATH, key=KEY, headers=[*FORGED, *FORGED, cookie], body=b"{}")).status == 418
+    # Where nobody is asked who it is.
+    assert ask(envoy, request("GET", "/v1/infer/openapi.json", headers=FORGED)).status == 418
+    known, unknown = (messages.headers_of(head.request_headers.headers) for head in heads(recorder, 2))
+    assert Caller.of(known) == Caller("org_1", "key_1")
+    assert Caller.of(unknown) == Caller()
+    assert not {"authorization", "cookie"} & known.keys()
+    assert "forged" not in str([known, unknown])
+
+
+def test_without_a_sidecar_nobody_is_let_in(tmp_path: Path) -> None:
+    envoy = Envoy(settings(tmp_path, "tunnel"), tmp_path)
+    try:
+        envoy.wait_ready()
+        for sent in (request("POST", PATH, key=KEY, body=b"{}"), request("GET", MODELS), request("GET", "/none")):
+            reply = ask(envoy, sent)
+            assert (reply.status, reply.error()["code"]) == (503, "node_unavailable")
+            assert reply.headers["retry-after"] == "5"
+        assert ask(envoy, request("GET", "/healthz")).status == 200
+    finally:
+        envoy.process.stop()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from stack.first_key import command
 from stack.local import LocalStack
 from tests.e2e.client import Client, eventually, script
 
@@ -39,13 +40,21 @@ async def logged(stack: LocalStack, request_id: str) -> dict[str, Any]:
     return entry
 
 
+@pytest.fixture
+def organization(either_stack: LocalStack) -> str:
+    """The id of the organization that asks."""
+    (one,) = command(either_stack.sidecar.config, "orgs", "list")["organizations"]
+    return str(one["id"])
+
+
 @pytest.mark.parametrize("stream", [True, False])
-async def test_a_whole_answer(either_stack: LocalStack, client: Client, stream: bool) -> None:
+async def test_a_whole_answer(either_stack: LocalStack, client: Client, organization: str, stream: bool) -> None:
     answer = await client.ask(script("one", " two", " three", stream=stream))
     told = json.loads(answer.text.rpartition("data: ")[2])
     usage = (told["response"] if stream else told)["usage"]
     entry = await logged(either_stack, answer.headers["x-request-id"])
-    assert entry["organization"] == "local"
+    assert entry["organization"] == organization
+    assert entry["key"].startswith("key_")
     assert (entry["model"], entry["outcome"]) == ("scripted", "completed")
     assert (entry["input_tokens"], entry["output_tokens"]) == (usage["input_tokens"], usage["output_tokens"])
     assert min(usage["input_tokens"], usage["output_tokens"]) > 0
@@ -64,11 +73,13 @@ async def test_a_stream_that_fails(either_stack: LocalStack, client: Client) -> 
 @pytest.mark.parametrize(
     "body", [script(*FAILS), script({"error": "boom"}, stream=True), script("x", max_output_tokens=0)]
 )
-async def test_a_plain_error_has_used_nothing(either_stack: LocalStack, client: Client, body: dict[str, Any]) -> None:
+async def test_a_plain_error_has_used_nothing(
+    either_stack: LocalStack, client: Client, organization: str, body: dict[str, Any]
+) -> None:
     answer = await client.ask(body)
     entry = await logged(either_stack, answer.headers["x-request-id"])
     assert (entry["status"], entry["outcome"]) == (answer.status_code, answer.json()["error"]["code"])
-    assert (entry["organization"], entry["input_tokens"], entry["output_tokens"]) == ("local", 0, 0)
+    assert (entry["organization"], entry["input_tokens"], entry["output_tokens"]) == (organization, 0, 0)
 
 
 async def test_a_client_that_leaves_is_logged_without(either_stack: LocalStack, client: Client) -> None:

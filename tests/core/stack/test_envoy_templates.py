@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from sidecar.responses.caller import CALLER_HEADERS
 from sidecar.responses.errors import CODES
+from sidecar.surfaces.node import NODE
 from stack.envoy import EnvoySettings, Wire, allow_descriptors, render
 from stack.paths import ROOT
 from stack.process import StackError
@@ -32,7 +34,6 @@ def rendered(wire: Wire, run_dir: Path) -> str:
             worker_sockets=[run_dir / "worker-0.sock", run_dir / "worker-1.sock"],
             triton_host="127.0.0.1",
             triton_port=8001,
-            api_keys={"one": "b3os_sk_1", "two": "b3os_sk_2"},
             log_path=run_dir / "access.log",
             wire=wire,
         )
@@ -86,13 +87,32 @@ def test_the_egress_listener_belongs_to_the_tunnel(wire: Wire, tmp_path: Path) -
 def test_a_failure_inside_the_node_has_the_status_of_its_code(tmp_path: Path) -> None:
     ingress = yaml.safe_load(rendered("tunnel", tmp_path))["static_resources"]["listeners"][0]
     manager = ingress["filter_chains"][0]["filters"][0]["typed_config"]
-    # The first passes the sidecar's own answers on.
-    for mapper in manager["local_reply_config"]["mappers"][1:]:
+    # The first two pass the sidecar's own answers on.
+    for mapper in manager["local_reply_config"]["mappers"][2:]:
         code = CODES[mapper["body_format_override"]["json_format"]["error"]["code"]]
         if code.status >= 500:
             compared = mapper["filter"].get("status_code_filter", {}).get("comparison", {"op": None})
             as_it_is = compared["value"]["default_value"] if compared["op"] == "EQ" else None
             assert mapper.get("status_code", as_it_is) == code.status
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_whoever_needs_a_scope_is_asked_who_it_is(wire: Wire, tmp_path: Path) -> None:
+    ingress = yaml.safe_load(rendered(wire, tmp_path))["static_resources"]["listeners"][0]
+    manager = ingress["filter_chains"][0]["filters"][0]["typed_config"]
+    (host,) = manager["route_config"]["virtual_hosts"]
+    marked = host["typed_per_filter_config"]["envoy.filters.http.ext_authz"]["check_settings"]
+    assert marked == {"context_extensions": {"surface": "node"}}
+    unasked = {
+        route["match"].get("path")
+        for route in host["routes"]
+        if "envoy.filters.http.ext_authz" in route.get("typed_per_filter_config", {})
+    }
+    assert unasked == {endpoint.path for endpoint in NODE.endpoints if endpoint.scope is None} | {"/healthz"}
+    (authz,) = [one["typed_config"] for one in manager["http_filters"] if one["name"].endswith("ext_authz")]
+    assert (authz["failure_mode_allow"], authz["status_on_error"]) == (False, {"code": "ServiceUnavailable"})
+    (early,) = manager["early_header_mutation_extensions"]
+    assert early["typed_config"]["mutations"] == [{"remove": name} for name in CALLER_HEADERS]
 
 
 def test_the_wheel_brings_the_templates(tmp_path: Path) -> None:

@@ -1,0 +1,65 @@
+"""The first organization and its key, made by the sidecar's own commands.
+
+They run in this process: the imports of one more would take longer than all that they do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from sidecar.cli import app
+from stack.process import StackError
+
+ORGANIZATION = "local"
+_ALL_SCOPES = ("infer:run", "infer:read", "usage:read", "admin")
+
+
+def first_key(config: Path, kept: Path) -> str:
+    """The key in the file ``kept``, or a new one that is kept there, where only this user can read it.
+
+    Raises:
+        StackError: a command failed.
+    """
+    organizations = command(config, "orgs", "list")["organizations"]
+    if not any(one["name"] == ORGANIZATION for one in organizations):
+        command(config, "orgs", "create", ORGANIZATION)
+    active = {key["id"] for key in command(config, "keys", "list") if key["state"] == "active"}
+    if (found := _read(kept)) is not None and found["id"] in active:
+        return found["secret"]
+    scopes = [argument for scope in _ALL_SCOPES for argument in ("--scope", scope)]
+    made = command(config, "keys", "create", ORGANIZATION, "--name", "the local stack", *scopes)
+    _write(kept, {"id": made["id"], "secret": made["secret"]})
+    return str(made["secret"])
+
+
+def command(config: Path, *arguments: str) -> Any:
+    """What a command of ``responses-sidecar`` prints as JSON.
+
+    Raises:
+        StackError: it failed.
+    """
+    output, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+        status = app([*arguments, "--config", str(config), "--json"], standalone_mode=False)
+    if status:
+        raise StackError(f"{' '.join(arguments)} failed: {errors.getvalue().strip()}")
+    return json.loads(output.getvalue())
+
+
+def _read(path: Path) -> dict[str, str] | None:
+    try:
+        found: dict[str, str] = json.loads(path.read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+    return found
+
+
+def _write(path: Path, content: dict[str, str]) -> None:
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        json.dump(content, file)

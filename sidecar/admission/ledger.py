@@ -7,7 +7,7 @@ was made is not made again, and a settlement counts once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sqlalchemy import Connection
 
@@ -36,15 +36,17 @@ class Ledger:
     is :class:`Settled`, of :class:`ImagesFetched` nothing.
     """
 
-    def __init__(self, prices: PriceList, terms: TermsReader) -> None:
+    def __init__(self, prices: PriceList, terms: TermsReader, clock: Callable[[Connection], int] = now_us) -> None:
+        """``clock`` is the store's, in microseconds since the epoch."""
         self._prices = prices
         self._terms = terms
+        self._clock = clock
         # Balances that are there, most likely.
         self._known: set[Key] = set()
 
     def perform(self, connection: Connection, items: Sequence[Entry]) -> Sequence[Outcome | Exception]:
         """Book all ``items`` in the transaction that is open on ``connection``."""
-        now = now_us(connection)
+        now = self._clock(connection)
         rows = statements.LOCK_RESERVATIONS.run(connection, [{"id": id} for id in sorted({item.id for item in items})])
         found = {row.id: Reservation.of(row._asdict()) for row in rows}
         requests = [item for item in items if isinstance(item, ReservationRequest)]
@@ -99,7 +101,7 @@ class Ledger:
             levels = _read_balances(connection, keys)
         # The time after the wait for the locks: by the one before it, a bucket could have been filled beyond it, and
         # the time between would count twice.
-        return Balances(levels, now_us(connection))
+        return Balances(levels, self._clock(connection))
 
     def _add_balances(self, connection: Connection, limits: Sequence[Limit], now: int) -> None:
         rows = [_balance(limit.key, limit.start(now)) for limit in limits]

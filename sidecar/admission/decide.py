@@ -8,7 +8,7 @@ from math import inf
 
 from sidecar.admission import refusals
 from sidecar.admission.accounts import Account
-from sidecar.admission.balances import Balances, Limit
+from sidecar.admission.balances import RATES, Balances, Limit
 from sidecar.admission.entries import Admitted, Refused, ReservationRequest
 from sidecar.admission.standing import Standing
 
@@ -60,27 +60,41 @@ def standing(limits: Sequence[Limit], balances: Balances) -> Standing:
 
 
 def _refusal(applicant: Applicant, balances: Balances) -> Refused | None:
+    request, account = applicant.request, applicant.account
+    exceeded = [limit for limit in applicant.limits if not _fits(limit, request, balances)]
+    covered = account is None or applicant.price <= account.balance - account.held
+    if not exceeded and covered:
+        return None
     told = standing(applicant.limits, balances)
-    found = (_refusal_by(limit, applicant.request, balances, told) for limit in applicant.limits)
-    refusals_found = [refusal for refusal in found if refusal is not None]
-    account = applicant.account
-    if account is not None and applicant.price > account.balance - account.held:
-        refusals_found.append(refusals.credits_exhausted(told))
-    return max(refusals_found, key=_wait, default=None)
+    found = [_refused_by(limit, request, balances, told) for limit in exceeded]
+    if not covered:
+        found.append(refusals.credits_exhausted(told))
+    return max(found, key=_wait)
 
 
 def _wait(refusal: Refused) -> float:
     return inf if refusal.retry_after_us is None else refusal.retry_after_us
 
 
-def _refusal_by(limit: Limit, request: ReservationRequest, balances: Balances, told: Standing) -> Refused | None:
+def _needed(limit: Limit, request: ReservationRequest) -> int:
+    if limit.key.kind == "image_bytes":
+        # Whatever is there is lent.
+        return min(request.image_bytes, 1)
+    return request.tokens if limit.key.kind in ("tokens", "quota") else 1
+
+
+def _fits(limit: Limit, request: ReservationRequest, balances: Balances) -> bool:
+    needed = _needed(limit, request)
+    if limit.key.kind in RATES:
+        return balances.bucket(limit).wait_for(needed) == 0
+    return balances.count(limit.key) + needed <= limit.limit
+
+
+def _refused_by(limit: Limit, request: ReservationRequest, balances: Balances, told: Standing) -> Refused:
+    """The refusal by a limit that ``request`` exceeds."""
     if limit.key.kind == "concurrent":
-        full = balances.count(limit.key) >= limit.limit
-        return refusals.concurrency_limited(limit, told) if full else None
+        return refusals.concurrency_limited(limit, told)
+    needed = _needed(limit, request)
     if limit.key.kind == "quota":
-        used = balances.count(limit.key)
-        over = used + request.tokens > limit.limit
-        return refusals.quota_exceeded(limit, used, request.tokens, balances.now, told) if over else None
-    needed = {"requests": 1, "tokens": request.tokens, "image_bytes": min(request.image_bytes, 1)}[limit.key.kind]
-    wait = balances.bucket(limit).wait_for(needed)
-    return None if wait == 0 else refusals.rate_limited(limit, needed, wait, told)
+        return refusals.quota_exceeded(limit, balances.count(limit.key), needed, balances.now, told)
+    return refusals.rate_limited(limit, needed, balances.bucket(limit).wait_for(needed), told)

@@ -7,7 +7,7 @@ was made is not made again, and a settlement counts once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sqlalchemy import Connection
 
@@ -22,6 +22,8 @@ from sidecar.admission.settlements import Settlements
 from sidecar.admission.terms import TermsReader
 from sidecar.store import now_us
 
+_MOST_KNOWN = 100_000
+
 
 class GivenUpError(Exception):
     """A reservation that had been given up before it was made."""
@@ -34,13 +36,17 @@ class Ledger:
     is :class:`Settled`, of :class:`ImagesFetched` nothing.
     """
 
-    def __init__(self, prices: PriceList, terms: TermsReader) -> None:
+    def __init__(self, prices: PriceList, terms: TermsReader, clock: Callable[[Connection], int] = now_us) -> None:
+        """``clock`` is the store's, in microseconds since the epoch."""
         self._prices = prices
         self._terms = terms
+        self._clock = clock
+        # Balances that are there, most likely.
+        self._known: set[Key] = set()
 
     def perform(self, connection: Connection, items: Sequence[Entry]) -> Sequence[Outcome | Exception]:
         """Book all ``items`` in the transaction that is open on ``connection``."""
-        now = now_us(connection)
+        now = self._clock(connection)
         rows = statements.LOCK_RESERVATIONS.run(connection, [{"id": id} for id in sorted({item.id for item in items})])
         found = {row.id: Reservation.of(row._asdict()) for row in rows}
         requests = [item for item in items if isinstance(item, ReservationRequest)]
@@ -79,16 +85,30 @@ class Ledger:
     def _lock_balances(
         self, connection: Connection, limits: Iterable[Sequence[Limit]], others: Iterable[Key], now: int
     ) -> Balances:
-        """The balances that are asked for or given back to. Those that do not exist yet begin with nothing taken."""
+        """The balances that are asked for or given back to. Those that do not exist yet begin with nothing taken.
+
+        Missing ones are added before any is locked: whoever held locks while waiting for another to have added one
+        could be waited for by that other.
+        """
         asked = {limit.key: limit for of in limits for limit in of}
         keys = sorted({*asked, *others})
+        self._add_balances(connection, [limit for key, limit in sorted(asked.items()) if key not in self._known], now)
         levels = _read_balances(connection, keys)
         missing = [limit for key, limit in sorted(asked.items()) if key not in levels]
         if missing:
-            rows = [_balance(limit.key, limit.start(now)) for limit in missing]
-            statements.ADD_BALANCES.run(connection, rows)
+            # They have been deleted, or the transaction that added them was rolled back.
+            self._add_balances(connection, missing, now)
             levels = _read_balances(connection, keys)
-        return Balances(levels, now)
+        # The time after the wait for the locks: by the one before it, a bucket could have been filled beyond it, and
+        # the time between would count twice.
+        return Balances(levels, self._clock(connection))
+
+    def _add_balances(self, connection: Connection, limits: Sequence[Limit], now: int) -> None:
+        rows = [_balance(limit.key, limit.start(now)) for limit in limits]
+        statements.ADD_BALANCES.run(connection, rows)
+        if len(self._known) + len(rows) > _MOST_KNOWN:
+            self._known.clear()
+        self._known.update(limit.key for limit in limits)
 
     def _estimate(self, request: ReservationRequest, now: int) -> int:
         price = self._prices.find(request.model, now)

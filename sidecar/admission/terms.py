@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
 
@@ -13,15 +13,20 @@ from sidecar.admission.limits import ANY, Limits, applied
 from sidecar.admission.statements import FIND_LIMITS, FIND_PREPAID
 
 _MOST_REMEMBERED = 10_000
+_DAY = 86_400 * 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Those of one organization; ``rows`` are the limits of its own and of all organizations, by both names."""
+    """Those of one organization; ``rows`` are the limits of its own and of all organizations, by both names.
+
+    ``by_model`` remembers what follows from them, with the day for which it does: periods end with days.
+    """
 
     rows: Mapping[tuple[str, str], Limits]
     prepaid: bool
     read_at: float
+    by_model: dict[str, tuple[int, tuple[Limit, ...]]] = field(default_factory=dict)
 
 
 class TermsReader:
@@ -62,8 +67,12 @@ class TermsReader:
 
     def limits(self, organization: str, model: str, now: int) -> tuple[Limit, ...]:
         """The limits that hold for ``organization``, which has been loaded, on ``model`` at ``now`` (microseconds)."""
-        rows = self._known[organization].rows
-        return tuple(limits_of(organization, model, applied(rows, self._defaults, organization, model), now))
+        terms, day = self._known[organization], now // _DAY
+        known = terms.by_model.get(model)
+        if known is None or known[0] != day:
+            found = applied(terms.rows, self._defaults, organization, model)
+            known = terms.by_model[model] = (day, tuple(limits_of(organization, model, found, now)))
+        return known[1]
 
     def prepaid(self, organization: str) -> bool:
         """Whether ``organization``, which has been loaded, pays beforehand."""

@@ -44,12 +44,12 @@ class ScriptedLog:
 @pytest.fixture(scope="module")
 def broken_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """A stack whose parts the tests of this module break and mend, with short timers."""
-    model = replace(SCRIPTED, context_length=10**8, settings={"first_token_timeout": 3.0, "token_timeout": 2.0})
+    model = replace(SCRIPTED, context_length=10**8, settings={"first_token_timeout": 3.0, "token_timeout": 3.5})
     with LocalStack(
         tmp_path_factory.mktemp("broken"),
         models=[model],
         sidecar_settings={"keep_alive": 0.5, "drain": 3.0},
-        envoy_settings={"client_stall_timeout": 1},
+        envoy_settings={"client_stall_timeout": 2},
     ) as stack:
         yield stack
 
@@ -139,20 +139,46 @@ async def test_silence_in_the_middle_is_kept_alive_and_ends_with_an_error_event(
     await eventually(lambda: log.events("cancelled"))
 
 
+def slow_reader(stack: LocalStack, chunks: int, *headers: str) -> socket.socket:
+    """A client whose buffers hold little, with a request for so many chunks of 8 KB."""
+    body = json.dumps(script({"repeat": [chunks, " " * 8000 + "a", 0.0005]}, stream=True)).encode()
+    lines = [
+        "POST /v1/infer/responses HTTP/1.1",
+        "host: n",
+        f"authorization: Bearer {stack.api_key}",
+        "content-type: application/json",
+        f"content-length: {len(body)}",
+        *headers,
+    ]
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.connect(("127.0.0.1", stack.port))
+    client.sendall("\r\n".join([*lines, "", ""]).encode() + body)
+    return client
+
+
 async def test_a_client_that_stops_reading_has_gone(broken_stack: LocalStack, log: ScriptedLog) -> None:
-    # More than the buffers between the client and Envoy hold.
-    body = json.dumps(script({"repeat": [3000, " " * 8000 + "a", 0.0005]}, stream=True)).encode()
-    head = f"POST /v1/infer/responses HTTP/1.1\r\nhost: n\r\nauthorization: Bearer {broken_stack.api_key}\r\n"
-    head += f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
     sidecar_log = broken_stack.sidecar.process.log
     start = sidecar_log.stat().st_size
-    with socket.socket() as client:
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        client.connect(("127.0.0.1", broken_stack.port))
-        client.sendall(head.encode() + body)
+    # More than the buffers between the client and Envoy hold.
+    with slow_reader(broken_stack, 3000):
         await eventually(lambda: log.events("cancelled"), 60)
         told = await eventually(lambda: access_lines(sidecar_log, start))
     assert [line["outcome"] for line in told] == ["client_gone"]
+
+
+async def test_a_client_that_pauses_gets_all_of_the_last_answer_on_its_connection(
+    broken_stack: LocalStack, log: ScriptedLog
+) -> None:
+    sidecar_log = broken_stack.sidecar.process.log
+    start = sidecar_log.stat().st_size
+    with slow_reader(broken_stack, 100, "connection: close") as client:
+        # All of it waits in Envoy's buffers, which close the connection once they are empty.
+        await eventually(lambda: access_lines(sidecar_log, start), 60)
+        await asyncio.sleep(1.5)
+        answer = b"".join(iter(lambda: client.recv(65536), b""))
+    assert answer.endswith(b"0\r\n\r\n")
+    assert answer.count(b"event: response.completed") == 1
 
 
 async def test_triton_killed_before_the_first_token_is_a_503(broken_stack: LocalStack, client: Client) -> None:

@@ -12,11 +12,11 @@ from tests.e2e.client import eventually
 
 
 class LocalLedger:
-    """The SQLite store of ``stack``."""
+    """The store of ``stack``: at ``url``, or in the SQLite file that it has by default."""
 
-    def __init__(self, stack: LocalStack) -> None:
+    def __init__(self, stack: LocalStack, url: str | None = None) -> None:
         self.file = stack.run_dir / "state" / "ledger.db"
-        self._url = f"sqlite:///{self.file}"
+        self._url = url or f"sqlite:///{self.file}"
 
     def execute(self, sql: str, **values: Any) -> None:
         with connect(self._url) as connection:

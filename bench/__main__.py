@@ -14,6 +14,7 @@ from bench.chain import chain_table, measure_chain
 from bench.fake_triton import PACED, UNPACED
 from bench.figures import Figures, NothingMeasuredError
 from bench.hostile import hostile
+from bench.ledger import measure as measure_ledger
 from bench.load import Load
 from bench.machine import PAUSE, wake_up_cost
 from bench.report import Row, summarise, table
@@ -82,9 +83,13 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=10, help="tokens per second and stream of the paced loads")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     parser.add_argument("--hostile", action="store_true", help="measure honest clients beside attacks instead")
+    parser.add_argument("--store", action="store_true", help="measure the ledger on PostgreSQL and SQLite instead")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the processes of the rig end too
     try:
+        if options.store:
+            print(measure_ledger(LOCAL / "bench" / "ledger", progress))
+            return
         install_tokenizer(progress)
         if options.hostile:
             print(hostile(LOCAL / "bench", progress))

@@ -52,11 +52,12 @@ def command(config: Path, *arguments: str) -> Any:
 
 
 def _read(path: Path) -> dict[str, str] | None:
+    """What is kept; ``None`` where there is nothing, or a crash has left it half written."""
     try:
-        found: dict[str, str] = json.loads(path.read_text())
+        found = json.loads(path.read_text())
     except (FileNotFoundError, ValueError):
         return None
-    return found
+    return found if isinstance(found, dict) and found.keys() == {"id", "secret"} else None
 
 
 def _write(path: Path, content: dict[str, str]) -> None:

@@ -29,7 +29,6 @@ LOOK_SECONDS = 1.0
 BEAT_SECONDS = 5.0
 """How often a worker tells the store that it lives, and looks whether others do."""
 
-_COPY_SECONDS = 30.0
 _LONGEST_PAUSE_SECONDS = 3 * BEAT_SECONDS
 _MOST_AT_ONCE = 256
 
@@ -68,7 +67,7 @@ class Recovery:
             group.create_task(_repeat(self.settle_lost, BEAT_SECONDS))
             if self._spool is not None:
                 group.create_task(_repeat(self._spool.move, LOOK_SECONDS))
-                group.create_task(_repeat(self._spool.copy_terms, _COPY_SECONDS))
+                group.create_task(_repeat(self._spool.copy_terms, LOOK_SECONDS))
 
     async def settle_dead(self) -> None:
         """Settle what dead workers of this node have left, and remove their files.
@@ -123,7 +122,9 @@ class Recovery:
     async def _settle_file(self, dead: DeadCheckpoint) -> bool:
         """Whether all that the file's worker has left could be settled."""
         if dead.left:
-            _log.warning("the worker %s has died with %d answers under way", dead.incarnation, len(dead.left))
+            _log.warning(
+                "the worker %s has left %d reservations, which are settled now", dead.incarnation, len(dead.left)
+            )
         spooled = [left.settlement(WORKER_LOST) for left in dead.left if left.spooled and self._spool is not None]
         stored = [left.settlement(WORKER_LOST) for left in dead.left if not left.spooled or self._spool is None]
         settled = True

@@ -5,9 +5,9 @@ exactly once. When the store answers again, what is settled is moved there, each
 transaction, and then removed here. A move that is repeated changes nothing.
 
 Limits are judged by what the node knows: the terms, credits and used quotas of the organizations that it served in the
-last ten minutes, as they were copied every half minute, and buckets that are full when they are first needed. So in an
-outage each node may grant each organization, beyond what other nodes grant, one full bucket, what was left of its quota
-and its credits, and its concurrent requests. An organization that was not copied is refused.
+last ten minutes, copied when one is new and every half minute, and buckets that are full when they are first needed. So
+in an outage each node may grant each organization, beyond what other nodes grant, one full bucket, what was left of its
+quota and its credits, and its concurrent requests. An organization that was not copied is refused.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ FILE = "spool.db"
 
 _MOST_MOVED = 256
 _KNOWN_SECONDS = 600.0
+_COPY_SECONDS = 30.0
 _MOST_KNOWN = 10_000
 _UNKNOWN = "its organization is not known to the spool"
 
@@ -70,10 +71,13 @@ class Spool:
         self._lock = directory / f"{FILE}.lock"
         self._clock = clock
         self._seen: dict[str, float] = {}
+        self._copy_at = 0.0
         self._mirror, self._adopt, self._forget = Mirror(), Adopt(there), Forget()
 
     def note_organization(self, name: str) -> None:
         """The store has just judged a request of the organization ``name``."""
+        if name not in self._seen:
+            self._copy_at = 0.0
         self._seen[name] = self._clock()
 
     async def run(self, entry: Entry) -> Outcome:
@@ -90,16 +94,17 @@ class Spool:
             await self.run(settlement)
 
     async def copy_terms(self) -> None:
-        """Copy from the store what limits are judged by, unless something here waits to be moved.
+        """Copy from the store what limits are judged by, if it is time, unless something here waits to be moved.
 
         Raises:
             StoreUnavailable: one of the two does not answer.
         """
         names = self._known_organizations()
-        if not names:
+        if not names or self._clock() < self._copy_at:
             return
         if await self._here.read(_is_empty):
             copied = await self._store.read(lambda connection: read_mirror(connection, names))
+            self._copy_at = self._clock() + _COPY_SECONDS
             await self._here.run(self._mirror, copied)
 
     async def move(self) -> int:

@@ -59,7 +59,10 @@ def check(
 @app.command()
 def verify(
     url: Annotated[str, typer.Argument(help="The base URL as an SDK takes it; /responses is added.")],
-    key: Annotated[str | None, typer.Option(help="The API key.")] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(envvar="RESPONSES_API_KEY", help="The API key; other users see the option, not the environment."),
+    ] = None,
     model: Annotated[str | None, typer.Option(help="The model to ask; the endpoint's first one by default.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Report as one JSON document.")] = False,
 ) -> None:

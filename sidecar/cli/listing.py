@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from decimal import Decimal
 
 import typer
 from rich.console import Console
@@ -36,8 +35,3 @@ def time_of(microseconds: int | None) -> str | None:
     if microseconds is None:
         return None
     return datetime.fromtimestamp(microseconds // 1_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def amount_of(nano: int) -> str:
-    """An amount of money in nano-units, in whole units with the decimals that it has."""
-    return f"{Decimal(nano).scaleb(-9).normalize():f}"

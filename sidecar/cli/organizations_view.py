@@ -9,7 +9,8 @@ from typing import Any
 import typer
 
 from sidecar.admission.limits import Limits
-from sidecar.cli.listing import amount_of, print_json, print_table, time_of
+from sidecar.admission.money import decimal
+from sidecar.cli.listing import print_json, print_table, time_of
 from sidecar.identity.organizations import Organization
 
 _OfModels = Mapping[str, Limits]
@@ -53,8 +54,8 @@ def _members(organization: Organization, limits: _OfModels) -> dict[str, Any]:
         "id": organization.id,
         "name": organization.name,
         "prepaid": organization.prepaid,
-        "balance": amount_of(organization.balance),
-        "held": amount_of(organization.held),
+        "balance": decimal(organization.balance),
+        "held": decimal(organization.held),
         "created_at": time_of(organization.created_at),
         "disabled_at": time_of(organization.disabled_at),
         "limits": _limits(limits),

@@ -6,17 +6,18 @@ from typing import Any
 
 from sqlalchemy import text
 
+from sidecar.admission.reconcile import Finding, reconcile
 from sidecar.store import connect
 from stack.local import LocalStack
 from tests.e2e.client import eventually
 
 
 class LocalLedger:
-    """The SQLite store of ``stack``."""
+    """The store of ``stack``: at ``url``, or in the SQLite file that it has by default."""
 
-    def __init__(self, stack: LocalStack) -> None:
+    def __init__(self, stack: LocalStack, url: str | None = None) -> None:
         self.file = stack.run_dir / "state" / "ledger.db"
-        self._url = f"sqlite:///{self.file}"
+        self._url = url or f"sqlite:///{self.file}"
 
     def execute(self, sql: str, **values: Any) -> None:
         with connect(self._url) as connection:
@@ -25,6 +26,15 @@ class LocalLedger:
     def rows(self, sql: str, **values: Any) -> list[dict[str, Any]]:
         with connect(self._url) as connection:
             return [row._asdict() for row in connection.execute(text(sql), values)]
+
+    def ids(self) -> set[str]:
+        """The reservations that are settled."""
+        return {row["id"] for row in self.rows("SELECT id FROM usage_records")}
+
+    def findings(self) -> list[Finding]:
+        """What does not agree in it."""
+        with connect(self._url) as connection:
+            return list(reconcile(connection, open_seconds=3600))
 
     def limit(self, model: str, **limits: Any) -> None:
         """Limit every organization on ``model``; workers may go on for three seconds with what they know."""

@@ -194,16 +194,12 @@ async def test_credits(client: Client, ledger: LocalLedger) -> None:
     assert (await client.ask(ask("priced", "ok"))).status_code == 200
     await ledger.settled()
     (owner,) = ledger.rows("SELECT DISTINCT organization_id AS id FROM usage_records WHERE model = 'priced'")
-    ledger.execute(
-        "INSERT INTO organizations (id, name, prepaid, created_at) VALUES (:id, 'prepaid', true, 0)"
-        " ON CONFLICT (id) DO UPDATE SET prepaid = true",
-        id=owner["id"],
-    )
+    ledger.execute("UPDATE organizations SET prepaid = true WHERE id = :id", id=owner["id"])
     while (refused := await client.ask(ask("priced", "ok", max_output_tokens=1000))).status_code == 200:
         await asyncio.sleep(0.1)
     assert refusal(refused, 402, "credits_exhausted") == "The organization's credits do not cover this request"
     assert "retry-after" not in refused.headers
-    ledger.execute("INSERT INTO accounts (organization_id, balance, held) VALUES (:id, 1000000, 0)", id=owner["id"])
+    ledger.execute("UPDATE accounts SET balance = 1000000 WHERE organization_id = :id", id=owner["id"])
     answer = await client.ask(ask("priced", "three short words", max_output_tokens=1000))
     usage = answer.json()["usage"]
     record = await ledger.record(answer.headers["x-request-id"])

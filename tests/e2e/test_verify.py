@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -116,8 +117,9 @@ def echoing(chunks: list[dict[str, Any]]) -> bytes:
 @pytest.mark.timeout(600)
 def test_the_real_stack_is_sound(stack: LocalStack) -> None:
     command = [sys.executable, "-m", "sidecar", "verify", stack.url]
-    settings = ["--key", stack.api_key, "--model", SMOLLM2.name, "--json"]
-    done = subprocess.run([*command, *settings], capture_output=True, text=True, timeout=500, check=False)
+    settings = ["--model", SMOLLM2.name, "--json"]
+    key = {**os.environ, "RESPONSES_API_KEY": stack.api_key}
+    done = subprocess.run([*command, *settings], env=key, capture_output=True, text=True, timeout=500, check=False)
     report = json.loads(done.stdout)
     assert [result["violations"] for result in report["results"]] == [[] for _ in probes_for(stack.api_key)]
     assert {result["outcome"] for result in report["results"]} == {"ok"}

@@ -20,7 +20,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from sidecar.admission import recovery
+from sidecar.admission import recovery, spool
 from sidecar.admission.bookkeeper import Bookkeeper, Reserved
 from sidecar.admission.checkpoint import Checkpoint
 from sidecar.admission.entries import ReservationRequest, Settlement
@@ -147,7 +147,7 @@ class Worker:
 
 async def main(options: dict[str, Any]) -> None:
     recovery.LOOK_SECONDS, recovery.BEAT_SECONDS = 0.2, 0.5
-    recovery._COPY_SECONDS = 0.3
+    spool._COPY_SECONDS = 0.3
     state = Path(options["state"])
     let_clock_jump(state / "clock")
     stopping = asyncio.Event()

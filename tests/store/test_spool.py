@@ -61,6 +61,11 @@ class Node:
         """Serve a request of an organization, and copy what is known of it."""
         asked, reserved = await self.reserve(organization_id=organization)
         await self.bookkeeper.settle(reserved.slot, completed(asked.id))
+        await self.copy()
+
+    async def copy(self) -> None:
+        """Copy what is known, half a minute later."""
+        self.now += 31
         await self.spool.copy_terms()
 
     def billed(self) -> dict[str, tuple[int, int, str]]:
@@ -148,7 +153,7 @@ async def test_limits_hold_here_as_they_were_known(node: Node) -> None:
     node.books.execute("INSERT INTO limits (organization_id, model, concurrent_requests) VALUES ('org_a', '*', 2)")
     for organization in ("org_a", "org_p"):
         node.spool.note_organization(organization)
-    await node.spool.copy_terms()
+    await node.copy()
     node.down()
     for organization, admitted, code in (("org_a", 2, "concurrency_limited"), ("org_p", 1, "credits_exhausted")):
         for _ in range(admitted):
@@ -161,7 +166,7 @@ async def test_limits_hold_here_as_they_were_known(node: Node) -> None:
 async def test_a_quota_goes_on_from_where_it_was(node: Node) -> None:
     await node.know()
     node.books.execute("UPDATE balances SET level = 450 WHERE kind = 'quota'")
-    await node.spool.copy_terms()
+    await node.copy()
     node.down()
     refused = await node.bookkeeper.reserve(request(worker="w1"))
     assert isinstance(refused, Refused)
@@ -195,11 +200,11 @@ async def test_nothing_is_copied_over_what_waits_to_be_moved(node: Node) -> None
     asked, reserved = await node.reserve()
     node.up()
     node.books.execute("UPDATE balances SET level = 0 WHERE kind = 'quota'")
-    await node.spool.copy_terms()
+    await node.copy()
     assert node.spooled.level("quota", "*") == 115
     await node.bookkeeper.settle(reserved.slot, completed(asked.id))
     await node.spool.move()
-    await node.spool.copy_terms()
+    await node.copy()
     assert node.spooled.level("quota", "*") == 15
 
 

@@ -21,6 +21,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, text
 
+from sidecar.admission.reconcile import reconcile
+from sidecar.store import connect
 from sidecar.store.engine import sqlite_file
 from stack.paths import ROOT
 from stack.postgres import Postgres
@@ -212,6 +214,8 @@ def test_the_ledger_is_what_clients_received(
     assert len(wrong) <= KILLS + 2, wrong
     assert all(row["price"] == PRICE.of(row["input_tokens"], 0, row["output_tokens"]) for row in records)
 
+    with connect(store_url) as connection:
+        assert list(reconcile(connection, open_seconds=0)) == []
     paid = sum(row["price"] for row in records if row["organization_id"] == "org_prepaid")
     (account,) = books.rows("accounts")
     assert (account["balance"], account["held"]) == (CREDITS - paid, 0)

@@ -24,6 +24,17 @@ _ALWAYS = (
 )
 _WITHOUT_KEY = ("invalid_request", "method_not_allowed", "payload_too_large", "internal", "node_unavailable")
 
+RATE_LIMITS: dict[str, Json] = {
+    f"x-ratelimit-{part}-{unit}": {"description": words.format(unit=unit), "schema": schema}
+    for unit in ("requests", "tokens")
+    for part, words, schema in (
+        ("limit", "How many {unit} per minute are allowed, where that is limited.", COUNT),
+        ("remaining", "How many {unit} are left of them.", COUNT),
+        ("reset", "When all of the {unit} will be there again, as `12ms`, `1.5s` or `6m0s`.", STRING),
+    )
+}
+"""How a client stands with its limits; on all answers of requests that were looked at by admission."""
+
 HEADERS: dict[str, Json] = {
     "x-request-id": {"description": "Names the request in logs; on every answer.", "schema": STRING},
     "retry-after": {"description": "Seconds after which to try again, where waiting helps.", "schema": COUNT},
@@ -37,6 +48,7 @@ HEADERS: dict[str, Json] = {
     },
     "allow": {"description": "The methods that are allowed.", "schema": STRING},
     "www-authenticate": {"description": "How to say who you are.", "schema": {"const": CHALLENGE}},
+    **RATE_LIMITS,
 }
 """All headers that answers have beside those of HTTP itself, by name."""
 
@@ -49,16 +61,16 @@ def _json(description: str, schema: Json) -> Json:
     return {"description": description, "headers": _headers(), "content": {"application/json": {"schema": schema}}}
 
 
-def _errors(surface: Surface, codes: Iterable[str]) -> dict[str, Json]:
-    """One answer for each status that those of ``codes`` have which the surface knows."""
+def _errors(surface: Surface, codes: Iterable[str], headers: Iterable[str] = ()) -> dict[str, Json]:
+    """One answer for each status that those of ``codes`` have which the surface knows, with further ``headers``."""
     by_status: dict[int, list[str]] = {}
     for code in codes:
         if code in surface.codes:
             by_status.setdefault(CODES[code].status, []).append(code)
-    return {str(status): _error(surface, of_status) for status, of_status in sorted(by_status.items())}
+    return {str(status): _error(surface, of_status, headers) for status, of_status in sorted(by_status.items())}
 
 
-def _error(surface: Surface, codes: list[str]) -> Json:
+def _error(surface: Surface, codes: list[str], headers: Iterable[str]) -> Json:
     kinds = [CODES[code] for code in codes]
     retry_after = any(kind.retry_after is not None for kind in kinds)
     never = any(not kind.should_retry for kind in kinds) or "infer_backend_unavailable" in codes
@@ -66,7 +78,7 @@ def _error(surface: Surface, codes: list[str]) -> Json:
     names += ["www-authenticate"] * ("unauthorized" in codes)
     return {
         "description": "\n\n".join(f"`{code}`: {CODES[code].meaning}" for code in codes),
-        "headers": _headers(*names),
+        "headers": _headers(*names, *headers),
         "content": {
             "application/json": {
                 "schema": ref("Error"),
@@ -89,7 +101,7 @@ def _create_response(surface: Surface) -> Json:
         "responses": {
             "200": {
                 "description": "The response, or its events with `stream: true`.",
-                "headers": _headers("server-timing"),
+                "headers": _headers("server-timing", *RATE_LIMITS),
                 "content": {
                     "application/json": {
                         "schema": ref("Response"),
@@ -99,7 +111,7 @@ def _create_response(surface: Surface) -> Json:
                 },
             },
             # What is not found here is another path.
-            **_errors(surface, (code for code in surface.codes if code != "not_found")),
+            **_errors(surface, (code for code in surface.codes if code != "not_found"), RATE_LIMITS),
         },
     }
 

@@ -1,6 +1,7 @@
 """The configuration: what is right is taken, what is wrong is named by its key."""
 
 import base64
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import yaml
 from sidecar.config.load import ConfigError, load, read_sealing_key, read_store_url
 
 MODEL = {"name": "m", "triton_model": "tensorrt_llm", "tokenizer": "tokenizers/m", "context_length": 2048}
+PRICE = {"from": "2026-01-01", "input": "0.15", "output": "0.60"}
 GOOD: dict[str, Any] = {"node": "n1", "sockets": "run", "triton": {"address": "127.0.0.1:8001"}, "models": [MODEL]}
 
 
@@ -52,6 +54,20 @@ def test_relative_paths_are_relative_to_the_file(tmp_path: Path) -> None:
         ({"models": [{**MODEL, "aliases": ["m"]}]}, "m is the name or alias of more than one model, or twice of one"),
         ({"models": [{**MODEL, "aliases": [""]}]}, "models[0].aliases[0]: String should have at least 1 character"),
         ({"models": [{**MODEL, "late_system": "drop"}]}, "models[0].late_system: Input should be 'user' or 'leading'"),
+        ({"models": [{**MODEL, "prices": [{**PRICE, "input": 0.15}]}]}, "models[0].prices[0].input: a text is needed"),
+        ({"models": [{**MODEL, "prices": [{**PRICE, "output": "-1"}]}]}, "models[0].prices[0].output: String should"),
+        ({"models": [{**MODEL, "prices": [{"input": "1", "output": "1"}]}]}, "models[0].prices[0].from: this key is"),
+        ({"models": [{**MODEL, "prices": [PRICE, PRICE]}]}, "models[0]: two of the prices hold from 2026-01-01 on"),
+        ({"currency": "euro"}, "currency: String should match pattern"),
+        ({"admission": {"queue_seconds": 121}}, "admission.queue_seconds: Input should be less than or equal to 120"),
+        (
+            {"admission": {"defaults": {"tokens_per_minute": -1}}},
+            "admission.defaults.tokens_per_minute: Input should be greater than or equal to 0",
+        ),
+        (
+            {"admission": {"defaults": {"period_tokens": 5}}},
+            "admission.defaults: period and period_tokens are needed together",
+        ),
         ({"log_level": "trace"}, "log_level: Input should be 'info' or 'debug'"),
         ({"surfaces": {"node": {"failed_event": "perhaps"}}}, "surfaces.node.failed_event: true or false is needed"),
         ({"images": {"max_pixels": 0}}, "images.max_pixels: Input should be greater than or equal to 1"),
@@ -146,3 +162,9 @@ def test_a_file_without_a_store_url_is_told_without_its_content(
     with pytest.raises(ConfigError, match=words) as refused:
         read_store_url(config.store)
     assert "hunter2" not in str(refused.value)
+
+
+def test_prices_are_text_and_begin_on_a_day(tmp_path: Path) -> None:
+    model = {**MODEL, "prices": [{**PRICE, "from": date(2026, 1, 1)}]}
+    (price,) = load(write(tmp_path, {**GOOD, "models": [model]})).models[0].prices
+    assert (price.since, price.input, price.cached_input, price.output) == (date(2026, 1, 1), "0.15", None, "0.60")

@@ -212,6 +212,11 @@ def test_an_answer_that_fails_as_a_whole_costs_nothing() -> None:
     assert (settlement.begun, settlement.outcome) == (False, "infer_backend_unavailable")
 
 
+def test_an_answer_that_is_cut_is_paid_as_it_is() -> None:
+    settlement = settle([kit.text("abc"), kit.final()], max_output_tokens=3)
+    assert (settlement.outcome, settlement.input_tokens, settlement.output_tokens) == ("incomplete", 5, 3)
+
+
 def test_a_guided_answer_is_one_by_each_token() -> None:
     schema = {"type": "json_schema", "name": "n", "schema": {"type": "object"}}
     guided = kit.model(contract=GUIDING)

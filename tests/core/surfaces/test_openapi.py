@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from sidecar.admission.buckets import Bucket
+from sidecar.admission.standing import Standing
 from sidecar.config.models import RequestLimits
 from sidecar.exchange.events import UpstreamEnd
 from sidecar.responses.errors import CODES, ApiError
@@ -172,6 +174,8 @@ def test_only_the_document_itself_needs_no_key() -> None:
     assert create["security"] == [{"key": ["infer:run"]}, {"session": ["infer:run"]}]
 
 
+LIMITS = Standing(Bucket(1, 0, 0), Bucket(1, 0, 0)).headers()
+LIMITED = ApiError("rate_limited", "", headers=LIMITS)
 NOT_TO_BE_RETRIED = ApiError("infer_backend_unavailable", "", retry=False)
 
 
@@ -194,8 +198,13 @@ def test_the_headers_of_an_error_are_described(error: ApiError) -> None:
     assert all(("allow" in headers) == (error.code == "method_not_allowed") for headers in answers)
 
 
+def test_refusals_tell_of_limits() -> None:
+    described = DOCUMENT["paths"]["/v1/infer/responses"]["post"]["responses"]["429"]["headers"]
+    assert NODE.error_reply(LIMITED, "r-1").headers.keys() - {"content-type"} <= described.keys()
+
+
 def test_the_headers_of_a_response_are_described() -> None:
-    assert CREATED["headers"].keys() == {"x-request-id", "server-timing"}
+    assert CREATED["headers"].keys() == {"x-request-id", "server-timing", *LIMITS}
 
 
 def test_the_limits_are_described() -> None:

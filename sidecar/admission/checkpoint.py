@@ -2,7 +2,7 @@
 
 ``<incarnation>.slots`` is mapped, so that a store costs no system call and is there when the process has been killed.
 The worker holds a lock on it that ends with the process, whatever ends it: who gets the lock knows that its worker is
-dead, settles what the slots hold, and removes the file.
+dead, settles what the slots hold, and removes the file. (A process forked while it is open would hold the lock too.)
 
 What the kernel has not written when the whole machine goes down is lost, and a page may then be older than another. A
 file of an earlier boot is therefore not believed; for that loss there is the coarser checkpoint in the store.

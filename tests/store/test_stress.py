@@ -184,6 +184,7 @@ def prepare(books: Books) -> None:
             "INSERT INTO organizations VALUES (:id, :id, :prepaid, 0, NULL)", id=name, prepaid=name == "org_prepaid"
         )
     books.execute(f"INSERT INTO accounts VALUES ('org_prepaid', {CREDITS}, 0)")
+    books.execute(f"INSERT INTO credit_entries VALUES ('credit', 'org_prepaid', {CREDITS}, 'a test', 0)")
 
 
 @pytest.mark.parametrize("spool", [False, True], ids=["refuse", "spool"])

@@ -10,12 +10,14 @@ in an open transaction: a process that is stopped there would hold its row locks
 
 from __future__ import annotations
 
+import random
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import ceil
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, QueuePool, create_engine, event
@@ -28,6 +30,8 @@ Access = Literal["read", "write", "migrate"]
 # libpq waits at least two seconds for a connection, whatever it is told.
 _SHORTEST_CONNECT_SECONDS = 2
 _COMMAND_SECONDS = 60.0
+# Between two looks at whether a SQLite file can be written; a transaction takes some milliseconds.
+_PAUSE_SECONDS = (0.0005, 0.002)
 _REPORT_SECONDS = 3600.0
 
 
@@ -119,9 +123,36 @@ def _open_sqlite(database: str, access: Access, timeout: float) -> Engine:
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
-        connection.exec_driver_sql(begin)
+        own = cast("sqlite3.Connection", connection.connection.dbapi_connection)
+        own.execute("PRAGMA busy_timeout=0")
+        try:
+            if not _begun(own, begin, timeout):
+                # Once more, so that its fault is told as all others are.
+                connection.exec_driver_sql(begin)
+        finally:
+            own.execute(f"PRAGMA busy_timeout={ceil(timeout * 1000)}")
 
     return engine
+
+
+def _begun(connection: sqlite3.Connection, begin: str, timeout: float) -> bool:
+    """Begin a transaction as soon as no other connection writes; ``False`` where it cannot be begun.
+
+    SQLite by itself looks again after pauses that grow to 100 ms, so that who has waited for long goes on to wait while
+    others come and go.
+    """
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        try:
+            connection.execute(begin)
+        except sqlite3.OperationalError as error:
+            # The lowest byte is the error, the others say more of it.
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                return False
+            time.sleep(random.uniform(*_PAUSE_SECONDS))
+        else:
+            return True
+    return False
 
 
 def _open_postgresql(url: URL, access: Access, timeout: float) -> Engine:

@@ -145,6 +145,24 @@ async def test_a_refusal_here_closes_what_the_store_made_without_an_answer(node:
     assert node.books.open() == 3
 
 
+async def test_a_request_that_was_given_up_is_told_so_when_it_comes_again(node: Node) -> None:
+    await node.know()
+    for _ in range(3):
+        await node.reserve()
+    node.down()
+    for _ in range(3):
+        await node.reserve()
+    node.down("after")
+    waiting = request(worker="w1")
+    assert isinstance(await node.bookkeeper.reserve(waiting), Refused)
+    while len(node.checkpoint.used) > 6:
+        await asyncio.sleep(0.005)
+    # It has waited for a place, and comes again under the same id.
+    with pytest.raises(StoreUnavailable, match="given up"):
+        await node.bookkeeper.reserve(waiting)
+    assert len(node.checkpoint.used) == 6
+
+
 async def test_limits_hold_here_as_they_were_known(node: Node) -> None:
     node.books.execute(
         "INSERT INTO organizations (id, name, prepaid, created_at) VALUES ('org_p', 'p', :yes, 0)", yes=True

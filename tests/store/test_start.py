@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from sidecar.server import start
 from sidecar.server.start import StoreRefused, bring_up_to_date, keep_trying, serve
 from sidecar.store import connect
 from sidecar.store.migrate import schema_version, versions
+from stack.paths import ROOT
 from stack.postgres import Postgres
 
 MODEL = {"name": "m", "triton_model": "m", "tokenizer": "m", "context_length": 2048}
@@ -122,3 +125,15 @@ def test_check_tells_no_password(configure: Configure, tmp_path: Path) -> None:
     assert finding.status == BAD
     assert "ledger" in finding.text
     assert "hunter2" not in finding.text
+
+
+def test_the_supervisor_does_not_load_what_its_workers_need() -> None:
+    loaded = subprocess.run(
+        [sys.executable, "-c", "import sidecar.cli, sidecar.server.start, sys; print(*sys.modules)"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    assert "sidecar.server.start" in loaded
+    assert not {"alembic", "sqlalchemy", "psycopg", "grpc"}.intersection(loaded)

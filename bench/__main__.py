@@ -10,12 +10,13 @@ import time
 from collections import defaultdict
 from dataclasses import asdict
 
+from bench.accounts import measure as measure_accounts
 from bench.chain import chain_table, measure_chain
 from bench.fake_triton import PACED, UNPACED
 from bench.figures import Figures, NothingMeasuredError
 from bench.hostile import hostile
 from bench.ledger import measure as measure_ledger
-from bench.load import Load
+from bench.loads import TTFT, loads, one_token, paced
 from bench.machine import PAUSE, wake_up_cost
 from bench.report import Row, summarise, table
 from bench.rig import Measurement, Rig
@@ -24,42 +25,9 @@ from stack.paths import LOCAL, TOKENIZER
 from stack.process import StackError
 from stack.setup import install_tokenizer
 
-LEVELS = (1, 64, 256)
-"""Concurrent streams."""
-TTFT = 0.05
-"""The fake Triton's time to the first token, in seconds."""
-RAMP = 1.0
-"""Seconds over which paced streams start."""
 ROUNDS = 3
 BUDGET = 90.0
 """Seconds after which no further round begins, so that a bench on a busy machine ends too."""
-LIMIT = 8.0
-"""Seconds after which a run is cut off."""
-
-
-def paced(streams: int, rate: float, seconds: float) -> Load:
-    """Every stream one request whose tokens come for ``seconds``, ``rate`` per second."""
-    steady = (RAMP + TTFT + 0.5, TTFT + seconds - 1 / rate)
-    return Load(streams, requests=streams, tokens=int(seconds * rate), ramp=RAMP, limit=LIMIT, steady=steady)
-
-
-def unpaced(streams: int) -> Load:
-    """Every stream one request whose tokens come at once: how fast a backlog is worked off."""
-    return Load(streams, requests=streams, tokens=min(8_000, 32_000 // streams), ramp=0, limit=LIMIT)
-
-
-def one_token() -> Load:
-    """Short requests: what a request costs besides its tokens."""
-    return Load(streams=16, requests=320, tokens=1, ramp=0, limit=LIMIT)
-
-
-def loads(rate: float) -> list[tuple[str, Load, str]]:
-    """Title, load and model of the table's rows."""
-    return [
-        *(("paced", paced(streams, rate, seconds=4), PACED) for streams in LEVELS),
-        *(("unpaced", unpaced(streams), UNPACED) for streams in LEVELS),
-        ("one token", one_token(), UNPACED),
-    ]
 
 
 def measure(rig: Rig) -> list[Row]:
@@ -87,6 +55,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=10, help="tokens per second and stream of the paced loads")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     parser.add_argument("--hostile", action="store_true", help="measure honest clients beside attacks instead")
+    parser.add_argument("--accounts", action="store_true", help="measure what accounts add to a request instead")
     parser.add_argument("--store", action="store_true", help="measure the ledger on PostgreSQL and SQLite instead")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the processes of the rig end too
@@ -95,6 +64,9 @@ def main() -> None:
             print(measure_ledger(LOCAL / "bench" / "ledger", progress))
             return
         install_tokenizer(progress)
+        if options.accounts:
+            print(measure_accounts(LOCAL / "bench" / "accounts", options.wire, options.rate, progress))
+            return
         if options.hostile:
             print(hostile(LOCAL / "bench", progress))
             return

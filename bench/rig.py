@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import uvloop
 
@@ -25,6 +25,7 @@ from stack.envoy import Wire
 from stack.local import LocalStack
 from stack.net import free_port
 from stack.paths import ROOT, TOKENIZER
+from stack.postgres import Postgres
 from stack.process import Process
 from stack.sidecar import Model
 
@@ -89,8 +90,15 @@ class Rig:
         ttft: float,
         progress: Callable[[str], None],
         transport: str = "http2",
+        *,
+        accounts: Mapping[str, Any] | None = None,
+        database: Postgres | None = None,
     ) -> None:
-        """``rate`` and ``ttft`` as :mod:`bench.fake_triton` takes them, ``transport`` as the configuration does."""
+        """``rate`` and ``ttft`` as :mod:`bench.fake_triton` takes them, ``transport`` as the configuration does.
+
+        ``accounts`` are the settings of those who may and what they have, without which there are none; ``database`` is
+        the server that keeps them, where it is not the sidecar itself.
+        """
         run_dir.mkdir(parents=True, exist_ok=True)
         self.rate = rate
         self._stamps = Stamps.of_file(TOKENIZER / "tokenizer.json")
@@ -100,9 +108,11 @@ class Rig:
             models=[Model(name, name, TOKENIZER, CONTEXT_LENGTH) for name in (PACED, UNPACED)],
             wire=wire,
             triton_address=f"127.0.0.1:{self._triton.port}",
-            sidecar_settings={"transport": transport},
+            accounts=accounts is not None,
+            sidecar_settings={"transport": transport, **(accounts or {})},
             progress=progress,
         )
+        self._database = database
         self.idle: dict[str, float] = {}
 
     def __enter__(self) -> Self:
@@ -176,12 +186,13 @@ class Rig:
         before = self._snapshot().parts
         time.sleep(_IDLE_SECONDS)
         after = self._snapshot().parts
-        return {part: (after[part] - before[part]) / _IDLE_SECONDS for part in ("envoy", "sidecar")}
+        return {part: (after[part] - before[part]) / _IDLE_SECONDS for part in ("envoy", "sidecar", "database")}
 
     def _snapshot(self) -> Snapshot:
         parts = {
             "envoy": cpu_seconds(family([self._stack.envoy.process.pid])),
             "sidecar": cpu_seconds(family([self._stack.sidecar.process.pid])),
+            "database": cpu_seconds(family([self._database.process.pid])) if self._database else 0.0,
             "fake_triton": cpu_seconds([self._triton.process.pid]),
             "load": time.process_time(),
         }

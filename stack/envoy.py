@@ -34,9 +34,9 @@ _DESCRIPTORS_PER_CONNECTION = {"tunnel": 3, "direct": 2}
 class EnvoySettings:
     """What the template leaves open.
 
-    Sizes are in bytes, timeouts in seconds; both idle timeouts are longer
-    than the sidecar's own timers, which end a silent stream first. ``max_connections`` is how many connections all
-    clients may have together, ``request_timeout`` how long a request may take until its last byte has come.
+    Without ``accounts`` nobody is asked for a key. Sizes are in bytes, timeouts in seconds; both idle timeouts are
+    longer than the sidecar's own timers, which end a silent stream first. ``max_connections`` is how many connections
+    all clients may have together, ``request_timeout`` how long a request may take until its last byte has come.
     """
 
     port: int
@@ -46,6 +46,7 @@ class EnvoySettings:
     triton_port: int
     log_path: Path
     wire: Wire = "tunnel"
+    accounts: bool = True
     # Above the sidecar's own limit: the sidecar reads a body to its end and names its size, where Envoy would close the
     # connection on a client that is still sending.
     max_request_bytes: int = 40 * 1024 * 1024

@@ -67,10 +67,10 @@ class LocalStack:
     Each part can be ended and started again by itself (``stack.sidecar.process.kill()``, ``stack.start_sidecar()``);
     it keeps its ports and sockets. ``run_dir`` gets the rendered configurations and the logs.
 
-    ``state`` is what the sidecar keeps, ``key_file`` where the first organization's key is, both in ``run_dir`` unless
-    they are to outlive it. ``triton_address`` (``host:port`` of gRPC) uses a Triton that already runs;
-    ``sidecar_settings`` are further top-level members of the sidecar's configuration, ``envoy_settings`` of
-    :class:`EnvoySettings`.
+    Without ``accounts`` there is no key, and nothing is accounted for. ``state`` is what the sidecar keeps,
+    ``key_file`` where the first organization's key is, both in ``run_dir`` unless they are to outlive it.
+    ``triton_address`` (``host:port`` of gRPC) uses a Triton that already runs; ``sidecar_settings`` are further
+    top-level members of the sidecar's configuration, ``envoy_settings`` of :class:`EnvoySettings`.
     """
 
     triton: triton.Triton | None = None
@@ -85,6 +85,7 @@ class LocalStack:
         wire: Wire = "tunnel",
         port: int | None = None,
         workers: int = 2,
+        accounts: bool = True,
         state: Path | None = None,
         key_file: Path | None = None,
         triton_address: str | None = None,
@@ -97,6 +98,7 @@ class LocalStack:
         self.wire: Wire = wire
         self.port = port or free_port()
         self.workers = workers
+        self._accounts = accounts
         self._state = state or run_dir / "state"
         self._key_file = key_file or run_dir / "key.json"
         self.api_key = ""
@@ -163,14 +165,15 @@ class LocalStack:
     def start_sidecar(self) -> None:
         """Start the supervisor and wait until its workers are ready."""
         self._progress("Starting the sidecar")
-        settings = {
+        accounts = {
             "store": {"state": str(self._state)},
             "admin": {"address": self.admin},
             "usage_feed": {"address": self.usage_feed},
-            **(self._sidecar_settings or {}),
         }
+        settings = {**(accounts if self._accounts else {"accounts": False}), **(self._sidecar_settings or {})}
         configuration = configure(self.models, self.triton_address, self.workers, self._sockets, self.run_dir, settings)
-        self.api_key = first_key(configuration, self._key_file)
+        if self._accounts:
+            self.api_key = first_key(configuration, self._key_file)
         self.sidecar = Sidecar(configuration, worker_sockets(self._sockets, self.workers), self.run_dir)
         self.sidecar.wait_ready()
 
@@ -191,6 +194,7 @@ class LocalStack:
             triton_port=int(port),
             log_path=self.access_log,
             wire=self.wire,
+            accounts=self._accounts,
             **{
                 "egress_idle_timeout": egress_idle_timeout,
                 "ingress_idle_timeout": egress_idle_timeout + _MARGIN_SECONDS,

@@ -47,7 +47,8 @@ def run_checks(config: Config, envoy_config: Path | None, say: Callable[[str], N
 
 def _findings(config: Config, envoy_config: Path | None) -> Iterator[Finding]:
     yield Finding(GOOD, f"configuration: {len(config.models)} model(s), {config.workers} worker(s)")
-    yield check_store(config)
+    if config.accounts:
+        yield check_store(config)
     with ThreadPoolExecutor(max_workers=1) as asking:
         # Triton is asked while the tokenizers load.
         names = [model.triton_model for model in config.models]

@@ -182,6 +182,11 @@ class Config(Section):
     triton: TritonConfig
     models: Annotated[tuple[ModelConfig, ...], Field(min_length=1)]
     surfaces: SurfacesSettings = SurfacesSettings()
+    accounts: bool = Field(
+        default=True,
+        description="whether it is known here who a request is from, and what it uses is accounted for. With `false`"
+        " there is no store, everybody whom Envoy lets in is served and nothing is limited: that is the ingress's work",
+    )
     store: StoreConfig = StoreConfig()
     identity: IdentityConfig = IdentityConfig()
     admission: AdmissionConfig = AdmissionConfig()
@@ -220,6 +225,20 @@ class Config(Section):
     def _sealing_has_a_key(self) -> Config:
         if self.surfaces.node.encrypted_reasoning == "sealed" and self.sealing_key is None:
             raise ValueError("surfaces.node.encrypted_reasoning is sealed, which needs a sealing_key")
+        return self
+
+    @model_validator(mode="after")
+    def _accounts_are_kept_for_what_needs_them(self) -> Config:
+        needing = {
+            "identity.trusted": self.identity.trusted is not None,
+            "admission": self.admission != AdmissionConfig(),
+            "models[].prices": any(model.prices for model in self.models),
+            "admin.address": self.admin.address is not None,
+            "usage_feed.address": self.usage_feed.address is not None,
+        }
+        name = next((name for name, is_set in needing.items() if is_set), None)
+        if not self.accounts and name is not None:
+            raise ValueError(f"{name} is set, which needs accounts")
         return self
 
     def socket(self, index: int) -> Path:

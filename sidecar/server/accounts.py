@@ -1,13 +1,14 @@
-"""The accounts of one worker, as the configuration has them: prices, default limits, and where they are kept."""
+"""Who may, how much, and what it cost: what one worker needs for that, as the configuration has it."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from decimal import Decimal
+from typing import NamedTuple
 
 from sidecar.admission.admission import Admission
 from sidecar.admission.bookkeeper import Bookkeeper
@@ -20,10 +21,42 @@ from sidecar.admission.spool import Spool, has_spool
 from sidecar.admission.terms import TermsReader
 from sidecar.admission.waiting_room import WaitingRoom
 from sidecar.config.admission import PriceConfig
-from sidecar.config.load import ConfigError
+from sidecar.config.load import ConfigError, read_store_url
 from sidecar.config.models import Config
+from sidecar.identity.authenticator import Authenticator
+from sidecar.identity.ext_authz import AuthorizationService
+from sidecar.identity.trusted import Trusted
 from sidecar.responses.ids import ulid
+from sidecar.server.listeners import listen
 from sidecar.store import Store
+from sidecar.surfaces.surface import Surface
+
+
+class Accounts(NamedTuple):
+    """What Envoy asks about each request before it lets it in, and what exchanges ask before they begin."""
+
+    authorization: AuthorizationService
+    admission: Admission
+
+
+@asynccontextmanager
+async def accounts_of(config: Config, surfaces: Mapping[str, Surface], life: str) -> AsyncIterator[Accounts | None]:
+    """The accounts of the process that ``life`` names; ``None`` where the configuration has none.
+
+    Raises:
+        ConfigError: the store's settings, or an address, cannot be used.
+    """
+    if not config.accounts:
+        yield None
+        return
+    store = Store(read_store_url(config.store))
+    authenticator = Authenticator(store, config.identity, stale=config.store.when_down == "spool")
+    trusted = Trusted(config.identity.trusted) if config.identity.trusted else None
+    try:
+        async with keep_accounts(config, store, life) as admission, listen(config, store, authenticator):
+            yield Accounts(AuthorizationService(surfaces, authenticator, trusted), admission)
+    finally:
+        await store.close()
 
 
 @asynccontextmanager

@@ -1,4 +1,5 @@
-"""What a worker serves beside Envoy, where it is configured: the usage feed and the admin interface; and retention."""
+"""What a worker serves beside Envoy, where it is configured: the usage feed and the admin interface; and what it
+writes now and then."""
 
 from __future__ import annotations
 
@@ -42,6 +43,7 @@ async def listen(config: Config, store: Store, authenticator: Authenticator) -> 
             app = make_app(Tools(store, authenticator))
             running.push_async_callback(_stop_admin, await start_admin(app, config.admin.address))
             _log.info("the admin interface is at %s", config.admin.address)
+        _begin(running, asyncio.create_task(authenticator.last_used.write_forever()))
         if config.store.retention_days is not None:
             _begin(running, asyncio.create_task(keep_forever(store, config.store.retention_days)))
         yield

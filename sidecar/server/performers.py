@@ -23,7 +23,7 @@ from sidecar.server.preparation import Preparation
 def make_performers(
     preparation: Preparation[Prepare, Plan],
     grammar_processes: Pool,
-    admission: Admission,
+    admission: Admission | None,
     images: ImageLoader,
     writers: Executor,
     *,
@@ -33,7 +33,8 @@ def make_performers(
     """The table, in the order in which the asks are made.
 
     ``preparation`` runs what makes a plan, ``grammar_processes`` what makes grammars, ``writers`` what writes images
-    into a message. ``limits`` are those of images, ``worker`` is the life of this process.
+    into a message. ``limits`` are those of images, ``worker`` is the life of this process. Without ``admission``
+    everybody is admitted, and nothing is accounted for.
     """
 
     async def prepare(ask: Prepare) -> Plan:
@@ -42,17 +43,20 @@ def make_performers(
     async def check_guides(ask: CheckGuides) -> None:
         await grammars.check_guides(ask, grammar_processes)
 
+    async def fetch_images(ask: FetchImages) -> bytes:
+        reserved = ask.reserved
+        async with images.load(ask.refs, reserved.images if reserved else UnlimitedBytes(), ask.client) as loaded:
+            if admission is not None and reserved is not None and reserved.images.is_limited:
+                admission.images_fetched(reserved.slot, reserved.request.id, reserved.images.used)
+            return await asyncio.get_running_loop().run_in_executor(writers, ask.body, loaded)
+
+    if admission is None:
+        return {Prepare: prepare, CheckGuides: check_guides, FetchImages: fetch_images}
+
     async def reserve(ask: Reserve) -> Reserved:
         request = ask.request(worker, limits)
         made = await admission.reserve(request)
         return Reserved.of(request, made.slot, made.admitted)
-
-    async def fetch_images(ask: FetchImages) -> bytes:
-        reserved = ask.reserved
-        async with images.load(ask.refs, reserved.images if reserved else UnlimitedBytes(), ask.client) as loaded:
-            if reserved is not None and reserved.images.is_limited:
-                admission.images_fetched(reserved.slot, reserved.request.id, reserved.images.used)
-            return await asyncio.get_running_loop().run_in_executor(writers, ask.body, loaded)
 
     async def settle(ask: Settle) -> None:
         reserved = ask.reserved

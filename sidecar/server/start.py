@@ -28,6 +28,8 @@ class StoreRefused(Exception):
 
 async def serve(config: Config, config_path: Path) -> int:
     """Serve until SIGTERM or SIGINT; the exit status of :func:`supervise`, or ``REFUSED`` by the store."""
+    if not config.accounts:
+        return await supervise(config, config_path)
     try:
         up_to_date = await bring_up_to_date(config_path)
     except StoreRefused as error:

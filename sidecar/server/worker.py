@@ -19,31 +19,27 @@ from typing import NamedTuple
 
 import uvloop
 
-from sidecar.config.load import ConfigError, read_sealing_key, read_store_url
+from sidecar.config.load import ConfigError, read_sealing_key
 from sidecar.config.models import Config
 from sidecar.egress.loader import ImageLoader, decoding_processes
 from sidecar.exchange.catalog import Catalog
 from sidecar.exchange.plan import Plan, Prepare
 from sidecar.extproc.sessions import Sessions
 from sidecar.extproc.transport import TRANSPORTS, Serving
-from sidecar.identity.authenticator import Authenticator
 from sidecar.identity.ext_authz import CHECK, AuthorizationService
-from sidecar.identity.trusted import Trusted
 from sidecar.killable import Pool
 from sidecar.responses.errors import ApiError
 from sidecar.responses.sealing import Sealer
-from sidecar.server.accounts import keep_accounts, new_life
+from sidecar.server.accounts import accounts_of, new_life
 from sidecar.server.contracts import Contracts
 from sidecar.server.elsewhere import Elsewhere
 from sidecar.server.forks import Forks
 from sidecar.server.grammars import grammar_processes
 from sidecar.server.heartbeat import beat_forever
-from sidecar.server.listeners import listen
 from sidecar.server.models import load_models
 from sidecar.server.performers import make_performers
 from sidecar.server.preparation import in_forks, lanes_of_a_worker
 from sidecar.server.supervisor import READY, STACKS_SIGNAL
-from sidecar.store import Store
 from sidecar.surfaces import SURFACES, Surface
 from sidecar.telemetry.access_log import AccessLog
 from sidecar.telemetry.broken_characters import BrokenCharacters
@@ -126,7 +122,7 @@ async def _serve_until(
     surfaces: dict[str, Surface],
     processes: _Processes,
 ) -> None:
-    store, life = Store(read_store_url(config.store)), new_life()
+    life = new_life()
     with (
         lanes_of_a_worker(processes.prepare_large) as preparation,
         # Apart, so that large images do not hold up the prompts of other requests.
@@ -134,29 +130,26 @@ async def _serve_until(
     ):
         images = ImageLoader(config.images, processes.decoders, threads)
         contracts = Contracts(config.triton.address)
-        authenticator = Authenticator(store, config.identity, stale=config.store.when_down == "spool")
-        trusted = Trusted(config.identity.trusted) if config.identity.trusted else None
-        authorization = AuthorizationService(surfaces, authenticator, trusted)
-        async with keep_accounts(config, store, life) as admission, listen(config, store, authenticator):
+        async with accounts_of(config, surfaces, life) as accounts:
+            admission = accounts.admission if accounts else None
             performers = make_performers(
                 preparation, processes.grammars, admission, images, threads, limits=config.images, worker=life
             )
             sessions = Sessions(catalog, surfaces, performers, (AccessLog(), BrokenCharacters(), contracts))
-            service = await _listen(config, index, sessions, authorization)
+            service = await _listen(config, index, sessions, accounts.authorization if accounts else None)
             background = [
-                asyncio.create_task(authenticator.last_used.write_forever()),
                 asyncio.create_task(sessions.tick_forever()),
                 asyncio.create_task(contracts.keep(sessions)),
                 asyncio.create_task(beat_forever(tell_ready(), config.watchdog)),
             ]
             await stop.wait()
             await _drain(service, sessions, config.drain)
-            admission.stop()
+            if admission is not None:
+                admission.stop()
             await sessions.settled()
             for task in background:
                 task.cancel()
             await asyncio.gather(*background, return_exceptions=True)
-    await store.close()
 
 
 def _surfaces(config: Config) -> dict[str, Surface]:
@@ -167,10 +160,13 @@ def _surfaces(config: Config) -> dict[str, Surface]:
     }
 
 
-async def _listen(config: Config, index: int, sessions: Sessions, authorization: AuthorizationService) -> Serving:
+async def _listen(
+    config: Config, index: int, sessions: Sessions, authorization: AuthorizationService | None
+) -> Serving:
     path = config.socket(index)
     path.unlink(missing_ok=True)
-    service = await TRANSPORTS[config.transport](path, sessions, {CHECK: authorization.answer})
+    methods = {CHECK: authorization.answer} if authorization else {}
+    service = await TRANSPORTS[config.transport](path, sessions, methods)
     _log.info("worker %d serves on %s", index, path)
     return service
 

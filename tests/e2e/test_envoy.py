@@ -19,11 +19,12 @@ from sidecar.responses.caller import Caller
 from sidecar.responses.errors import CODES
 from sidecar.responses.reply import Reply as SidecarReply
 from stack.envoy import Envoy, EnvoySettings, Wire, render, validate
-from stack.local import LocalStack
+from stack.local import SCRIPTED, LocalStack
 from stack.net import free_port
 from stack.paths import socket_directory
 from stack.process import StackError
 from stack.sidecar import worker_sockets
+from stack.triton import Triton
 from tests.e2e.authorizer import KEY, Authorizer, serving
 from tests.e2e.raw_http import Reply, exchange, request
 
@@ -69,10 +70,11 @@ def ask(envoy: Envoy, *pieces: bytes) -> Reply:
     return exchange(envoy.settings.port, pieces)
 
 
+@pytest.mark.parametrize("accounts", [True, False])
 @pytest.mark.parametrize("wire", ["tunnel", "direct"])
-def test_envoy_accepts_the_configuration(wire: Wire, tmp_path: Path) -> None:
+def test_envoy_accepts_the_configuration(wire: Wire, accounts: bool, tmp_path: Path) -> None:
     config = tmp_path / "envoy.yaml"
-    config.write_text(render(settings(tmp_path, wire)))
+    config.write_text(render(replace(settings(tmp_path, wire), accounts=accounts)))
     validate(config)
 
 
@@ -244,6 +246,18 @@ def test_no_key_is_401_while_the_sidecar_runs(own_stack: LocalStack) -> None:
     assert (reply.status, reply.error()["code"]) == (503, "node_unavailable")
     reply = exchange(own_stack.port, [request("POST", PATH, key=own_stack.api_key, body=b"{}")])
     assert (reply.status, reply.error()["code"]) == (503, "node_unavailable")
+
+
+def test_without_accounts_nobody_is_asked_and_nothing_is_kept(triton: Triton, tmp_path: Path) -> None:
+    with LocalStack(
+        tmp_path, models=[SCRIPTED], triton_address=f"127.0.0.1:{triton.grpc_port}", accounts=False
+    ) as stack:
+        body = json.dumps({"model": SCRIPTED.name, "input": "Hello"}).encode()
+        reply = exchange(stack.port, [request("POST", PATH, headers=["Content-Type: application/json"], body=body)])
+        assert reply.status == 200
+        assert reply.json()["status"] == "completed"
+        assert not {name for name in reply.headers if name.startswith("x-ratelimit")}
+        assert not list(tmp_path.rglob("*.db")) and not list(tmp_path.rglob("*.slots"))
 
 
 def test_the_stack_answers_again_when_the_sidecar_is_back(own_stack: LocalStack) -> None:

@@ -168,3 +168,20 @@ def test_prices_are_text_and_begin_on_a_day(tmp_path: Path) -> None:
     model = {**MODEL, "prices": [{**PRICE, "from": date(2026, 1, 1)}]}
     (price,) = load(write(tmp_path, {**GOOD, "models": [model]})).models[0].prices
     assert (price.since, price.input, price.cached_input, price.output) == (date(2026, 1, 1), "0.15", None, "0.60")
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"admission": {"defaults": {"requests_per_minute": 5}}}, "admission"),
+        ({"admin": {"address": "127.0.0.1:9101"}}, "admin.address"),
+        ({"usage_feed": {"address": "127.0.0.1:9100"}}, "usage_feed.address"),
+        ({"identity": {"trusted": {"organization": {"header": "x-tenant"}}}}, "identity.trusted"),
+    ],
+)
+def test_without_accounts_nothing_may_be_set_that_needs_them(
+    tmp_path: Path, change: dict[str, Any], named: str
+) -> None:
+    assert not load(write(tmp_path, {**GOOD, "sockets": "/tmp", "accounts": False})).accounts
+    with pytest.raises(ConfigError, match=f"{named} is set, which needs accounts"):
+        load(write(tmp_path, {**GOOD, "sockets": "/tmp", "accounts": False, **change}))

@@ -31,10 +31,10 @@ _COUNT = Statement(
     {"id": "text", "output": "bigint", "reasoning": "bigint", "at": "bigint"},
 )
 _FORGET = Statement("DELETE FROM workers WHERE id IN (SELECT id FROM {rows})", {"id": "text"})
-# Of a worker that died before its first beat only reservations tell.
-_ALL = text(
-    "SELECT id, beats FROM workers UNION ALL SELECT DISTINCT worker, -1 FROM reservations "
-    "WHERE settled_at IS NULL AND worker NOT IN (SELECT id FROM workers)"
+_OLDEST = text("SELECT id, beats FROM workers ORDER BY seen_at, id LIMIT 64")
+_ADOPT = text(
+    "INSERT INTO workers (id, node, seen_at, beats) SELECT DISTINCT worker, node, 0, 0 FROM reservations r "
+    "WHERE settled_at IS NULL AND NOT EXISTS (SELECT 1 FROM workers w WHERE w.id = r.worker) ON CONFLICT DO NOTHING"
 )
 _LEFT = text(
     "SELECT id, input_tokens, delivered_output, delivered_reasoning FROM reservations "
@@ -79,9 +79,21 @@ class ForgetWorkers:
         return [None] * len(items)
 
 
+class AdoptWorkers:
+    """The operation that makes known those who died before their first beat: only their reservations tell of them."""
+
+    def perform(self, connection: Connection, items: Sequence[None]) -> Sequence[None]:
+        """Make them known, as not heard of yet."""
+        connection.execute(_ADOPT)
+        return [None] * len(items)
+
+
 def read_beats(connection: Connection) -> dict[str, int]:
-    """The beats of each worker that the store knows of."""
-    return {row.id: row.beats for row in connection.execute(_ALL)}
+    """The beats of those workers that have not been heard of for the longest time: the dead are among them.
+
+    Of thousands of workers each looks at these few; when they are settled, the next come.
+    """
+    return {row.id: row.beats for row in connection.execute(_OLDEST)}
 
 
 def read_left(connection: Connection, worker: str, outcome: str) -> list[Settlement]:

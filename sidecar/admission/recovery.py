@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
-from sidecar.admission.beats import Beat, Beats, ForgetWorkers, Watch, read_beats, read_left
+from sidecar.admission.beats import AdoptWorkers, Beat, Beats, ForgetWorkers, Watch, read_beats, read_left
 from sidecar.admission.checkpoint import Checkpoint, DeadCheckpoint, claim_dead
 from sidecar.admission.entries import Entry, Settlement
 from sidecar.admission.ledger import Ledger
@@ -28,7 +28,8 @@ LOOK_SECONDS = 1.0
 """How often dead workers of this node are looked for, and what is spooled is moved."""
 BEAT_SECONDS = 5.0
 """How often a worker tells the store that it lives, and looks whether others do."""
-
+# The store looks through all open reservations for it, and hardly anybody dies so early.
+_ADOPT_SECONDS = 600.0
 _LONGEST_PAUSE_SECONDS = 3 * BEAT_SECONDS
 _MOST_AT_ONCE = 256
 
@@ -54,7 +55,8 @@ class Recovery:
         self._node = node
         self._spool = spool
         self._clock = clock
-        self._beats, self._forget = Beats(), ForgetWorkers()
+        self._beats, self._forget, self._adopt = Beats(), ForgetWorkers(), AdoptWorkers()
+        self._adopt_at = clock()
         self._watch = Watch(_LONGEST_PAUSE_SECONDS)
         self._told: dict[str, int] = {}
         self._stuck: set[str] = set()
@@ -111,6 +113,9 @@ class Recovery:
             StoreUnavailable: the store does not answer; from then on the minute begins anew.
         """
         try:
+            if self._clock() >= self._adopt_at:
+                await self._store.run(self._adopt, None)
+                self._adopt_at = self._clock() + _ADOPT_SECONDS
             beats = await self._store.read(read_beats)
         except StoreUnavailable:
             self._watch.interrupted()

@@ -172,4 +172,5 @@ workers = Table(
     Column("node", Text, nullable=False),
     Column("seen_at", BigInteger, nullable=False),
     Column("beats", BigInteger, nullable=False),
+    Index("ix_workers_seen_at", "seen_at"),
 )

@@ -112,6 +112,7 @@ def upgrade() -> None:
         sa.Column("beats", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_workers"),
     )
+    op.create_index("ix_workers_seen_at", "workers", ["seen_at"])
     op.create_table(
         "accounts",
         sa.Column("organization_id", sa.Text(), nullable=False),

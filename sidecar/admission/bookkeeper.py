@@ -21,6 +21,8 @@ from sidecar.store import Store, StoreUnavailable
 
 _FIRST_PAUSE_SECONDS = 0.05
 _LONGEST_PAUSE_SECONDS = 2.0
+# Who asks in the meantime takes settlements along, so that most of them need no transaction of their own.
+_PATIENCE_SECONDS = 0.02
 
 _log = logging.getLogger(__name__)
 
@@ -102,7 +104,8 @@ class Bookkeeper:
         """
         if slot.spooled and self._spool is not None:
             return await self._spool.run(entry)
-        return await self._store.run(self._ledger, entry)
+        patience = 0.0 if isinstance(entry, ReservationRequest) else _PATIENCE_SECONDS
+        return await self._store.run(self._ledger, entry, patience)
 
     def stop(self) -> None:
         """From now on a settlement is tried once; what the store does not take is left to others."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import islice
+from math import inf
 from typing import Generic, TypeVar
 
 from sidecar.store.errors import StoreUnavailable
@@ -36,19 +38,21 @@ class Line(Generic[Work]):
         self._bound = bound
         self._most = most
         self._waiting: deque[Waiting[Work]] = deque()
+        # When the first of those that wait has no more patience, on the monotonic clock.
+        self._due = inf
         self._changed = threading.Condition()
         self._closed = False
         # It must not keep alive a process that ends while the store hangs.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
-    async def wait_for(self, work: Work, seconds: float) -> object:
-        """What ``work`` comes to.
+    async def wait_for(self, work: Work, seconds: float, patience: float = 0.0) -> object:
+        """What ``work`` comes to. For ``patience`` seconds it waits for others to be taken with.
 
         Raises:
             StoreUnavailable: too many wait, ``seconds`` have passed, or the line is closed.
         """
         waiting = Waiting(work, asyncio.get_running_loop().create_future())
-        self._add(waiting)
+        self._add(waiting, time.monotonic() + patience)
         try:
             await asyncio.wait((waiting.future,), timeout=seconds)
             if not waiting.future.done():
@@ -66,14 +70,16 @@ class Line(Generic[Work]):
         if self._thread.ident is not None:
             await asyncio.to_thread(self._thread.join, seconds)
 
-    def _add(self, waiting: Waiting[Work]) -> None:
+    def _add(self, waiting: Waiting[Work], due: float) -> None:
         with self._changed:
             if self._closed:
                 raise StoreUnavailable("it is closed")
             if len(self._waiting) >= self._bound:
                 raise StoreUnavailable(f"{self._bound} wait for it already")
             self._waiting.append(waiting)
-            self._changed.notify()
+            if due < self._due:
+                self._due = due
+                self._changed.notify()
             if self._thread.ident is None:
                 self._thread.start()
 
@@ -84,13 +90,14 @@ class Line(Generic[Work]):
                 self._handle(wanted)
 
     def _take(self) -> list[Waiting[Work]]:
-        """Those at the head of the line, once there are some; none when it is closed and empty."""
+        """Those at the head of the line, once somebody has no more patience; none when it is closed and empty."""
         with self._changed:
-            while not self._waiting and not self._closed:
-                self._changed.wait()
+            while not self._closed and (pause := self._due - time.monotonic()) > 0:
+                self._changed.wait(None if pause == inf else pause)
             taken = list(islice(self._waiting, self._most))
             for _ in taken:
                 self._waiting.popleft()
+            self._due = 0.0 if self._waiting else inf
             return taken
 
 

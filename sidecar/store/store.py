@@ -55,8 +55,10 @@ class Store:
         self._writes = Line[_Write]("store-write", self._commit, bound=MOST_WAITING, most=MOST_IN_A_TRANSACTION)
         self._reads = Line[_Query]("store-read", self._answer, bound=MOST_WAITING, most=1)
 
-    async def run(self, operation: Operation[I, R], item: I) -> R:
+    async def run(self, operation: Operation[I, R], item: I, patience: float = 0.0) -> R:
         """Perform ``item`` in the next transaction, and return when it is committed.
+
+        For ``patience`` seconds it begins none, but goes along with one that somebody else begins.
 
         Who is cancelled while waiting may find it done or not. It is not begun once nobody waits for it.
 
@@ -64,7 +66,7 @@ class Store:
             StoreUnavailable: the store failed, or did not answer in time; whether it was committed is not known.
             Exception: what the operation returned or raised for this item; nothing of it was committed.
         """
-        return cast("R", await self._writes.wait_for((operation, item), self._timeout))
+        return cast("R", await self._writes.wait_for((operation, item), self._timeout, patience))
 
     async def read(self, query: Callable[[Connection], R]) -> R:
         """What ``query`` returns; it runs in a thread, can write nothing, and sees one state of the store.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -37,12 +38,16 @@ class _OneKey:
 
 
 class Authorizer(AuthorizationServicer):  # type: ignore[misc]
-    """Answers as the sidecar does."""
+    """Answers as the sidecar does, each time after ``delay`` seconds."""
 
-    def __init__(self, trusted: Trusted | None = None) -> None:
+    def __init__(self, trusted: Trusted | None = None, delay: float = 0.0) -> None:
+        self._delay = delay
+        self.asked = 0
         self._service = AuthorizationService(SURFACES, _OneKey(), trusted)  # type: ignore[arg-type]
 
     def Check(self, request: CheckRequest, _context: object) -> CheckResponse:
+        self.asked += 1
+        time.sleep(self._delay)
         return asyncio.run(self._service.Check(request, None))
 
 

@@ -306,6 +306,19 @@ def test_the_sidecar_is_told_the_client_s_name_and_its_connection(recording: tup
     assert first != second
 
 
+def test_a_sidecar_that_is_slow_to_let_a_request_in_is_waited_for(tmp_path: Path) -> None:
+    recorder, authorizer, chosen = Recorder(), Authorizer(delay=1.0), settings(tmp_path, "tunnel")
+    with serving(chosen.worker_sockets[0], authorizer, recorder):
+        envoy = Envoy(chosen, tmp_path)
+        try:
+            envoy.wait_ready()
+            wait_for_sidecar(envoy)
+            assert ask(envoy, request("POST", PATH, key=KEY, body=b"{}")).status == 418
+            assert authorizer.asked == 1
+        finally:
+            envoy.process.stop()
+
+
 FORGED = [f"{name}: forged" for name in ("x-responses-organization", "X-Responses-Key", "X-RESPONSES-USER")]
 
 

@@ -181,7 +181,8 @@ async def test_transactions_that_lock_each_other_out_both_succeed(postgres_url: 
         await stores[0].run(Insert(), name)
     both = stores[0].run(kind[0], ("a", "b")), stores[1].run(kind[1], ("b", "a"))
     assert set(await asyncio.gather(*both)) == {"done"}
-    assert kind[0].attempts + kind[1].attempts == 3
+    # The server ends one of the two, or both where both notice at the same time.
+    assert kind[0].attempts + kind[1].attempts in (3, 4)
     for store in stores:
         await store.close()
 

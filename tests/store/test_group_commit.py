@@ -52,6 +52,27 @@ async def test_the_number_of_transactions_follows_the_bound_and_not_the_load(sto
     assert store.transactions == 1 + load
 
 
+async def test_who_is_patient_goes_along_with_who_is_not(store: Store) -> None:
+    operation = Insert()
+    patient = [asyncio.create_task(store.run(operation, f"p{number}", 60.0)) for number in range(3)]
+    await settle()
+    assert store.transactions == 0
+    assert await store.run(operation, "now") == "now"
+    assert await asyncio.gather(*patient) == ["p0", "p1", "p2"]
+    assert store.transactions == 1
+
+
+async def test_patience_ends(store: Store) -> None:
+    assert await store.run(Insert(), "late", 0.01) == "late"
+
+
+async def test_who_is_patient_is_not_forgotten_at_the_end(store: Store) -> None:
+    patient = asyncio.create_task(store.run(Insert(), "p", 60.0))
+    await settle()
+    await store.close()
+    assert await patient == "p"
+
+
 async def test_kinds_share_a_transaction_where_only_one_can_write(store: Store, store_url: str) -> None:
     kinds = [Insert(), Insert(), Insert()]
     work = [(kinds[number % 3], f"o{number}") for number in range(30)]

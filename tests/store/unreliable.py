@@ -22,11 +22,11 @@ class Unreliable(Store):
         self.held: asyncio.Event | None = None
         self.committed = asyncio.Event()
 
-    async def run(self, operation: Operation[I, R], item: I) -> R:
+    async def run(self, operation: Operation[I, R], item: I, patience: float = 0.0) -> R:
         self.attempts += 1
         if self.failing == "before":
             raise StoreUnavailable("told to fail")
-        result = await super().run(operation, item)
+        result = await super().run(operation, item, patience)
         self.committed.set()
         if self.held is not None:
             await self.held.wait()

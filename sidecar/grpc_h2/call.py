@@ -1,0 +1,240 @@
+"""One gRPC call: what an application sends on it, and the state of its stream.
+
+Source: the gRPC over HTTP/2 protocol page; RFC 9113, section 5.1.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from sidecar.grpc_h2.backlog import Backlog
+from sidecar.grpc_h2.faults import CallFault, StreamFault
+from sidecar.grpc_h2.frames import (
+    DEFAULT_FRAME_SIZE,
+    MAX_WINDOW,
+    MESSAGE_HEAD,
+    ErrorCode,
+    Kind,
+    frame,
+    rst_stream,
+    window_update,
+)
+from sidecar.grpc_h2.headers import response_head, response_trailers
+from sidecar.grpc_h2.limits import Limits
+from sidecar.grpc_h2.receiver import Ignoring, Receiver
+from sidecar.grpc_h2.sender import Sender
+from sidecar.grpc_h2.status import Status
+from sidecar.grpc_h2.unframer import Unframer
+
+_HEAD = response_head()
+_NOBODY = Ignoring()
+
+_log = logging.getLogger(__name__)
+
+
+class Call:
+    """A call under way.
+
+    An application uses :meth:`start`, :meth:`send`, :meth:`finish` and the properties, from the event loop's thread;
+    what follows them is the connection's.
+    """
+
+    __slots__ = (
+        "_backlog",
+        "_closed",
+        "_limits",
+        "_started",
+        "_trailers",
+        "_window",
+        "credit",
+        "half_closed",
+        "metadata",
+        "path",
+        "receiver",
+        "sender",
+        "stream",
+        "unframer",
+    )
+
+    def __init__(self, stream: int, path: str, metadata: Mapping[str, str], sender: Sender, limits: Limits) -> None:
+        self.path = path
+        """The method, ``/package.Service/Method``."""
+        self.metadata = metadata
+        """What came with the request, by names in lower case; the values of ``-bin`` names are in base64."""
+        self.stream = stream
+        self.sender = sender
+        self.receiver: Receiver = _NOBODY
+        self.credit = limits.stream_window
+        self.half_closed = False
+        self._limits = limits
+        self._window = sender.initial_window
+        self.unframer: Unframer | None = None
+        self._backlog: Backlog | None = None
+        self._started = False
+        self._trailers: bytes | None = None
+        self._closed = False
+
+    @property
+    def congested(self) -> bool:
+        """Whether what was sent earlier still waits for the peer to read."""
+        return bool(self._backlog) or self.sender.paused
+
+    def start(self) -> None:
+        """Send the response's head now, and not only with the first message."""
+        if not self._started and self._trailers is None:
+            self._started = True
+            self.sender.headers(self.stream, _HEAD, end=False)
+
+    def send(self, message: bytes, mark: int = 0) -> None:
+        """Send a message; on a call that has ended it does nothing.
+
+        ``mark``, unless it is 0, comes back by :meth:`Receiver.handed`. A message that the peer's windows do not let
+        out waits here: who goes on while the call is ``congested`` fills the memory.
+        """
+        if self._trailers is not None or self._closed:
+            return
+        if not self._started:
+            self.start()
+        sender = self.sender
+        sender.idle_frames = 0
+        length = len(message)
+        size = length + 5
+        if size > self._window or size > sender.window or size > DEFAULT_FRAME_SIZE or self._backlog:
+            self._wait(message, mark)
+            return
+        self._window -= size
+        sender.window -= size
+        sender.frames.append(MESSAGE_HEAD.pack(size >> 8, size & 255, Kind.DATA, 0, self.stream, 0, length))
+        sender.frames.append(message)
+        if mark:
+            sender.marks.append((self, mark))
+        if not sender.reading:
+            sender.wake()
+
+    def finish(self, status: Status = Status.OK, words: str = "") -> None:
+        """End the call, after all that was sent; ``words`` tell a person why. Only the first time counts."""
+        if self._trailers is not None or self._closed:
+            return
+        trailers = response_trailers(status, words)
+        self._trailers = trailers if self._started else _HEAD + trailers
+        if not self._backlog:
+            self._end()
+
+    def answer_plainly(self, block: bytes) -> None:
+        """End the stream with a header block that is not gRPC's."""
+        self._trailers = block
+        self._end()
+
+    def deliver(self, data: bytes) -> None:
+        """The peer's data, in any split, for the receiver."""
+        unframer = self.unframer or Unframer(self._limits.max_message_bytes)
+        try:
+            for message in unframer.feed(data):
+                self.receive(message)
+        except CallFault as fault:
+            self.finish(fault.status, fault.words)
+        self.unframer = unframer if len(unframer) else None
+
+    def receive(self, message: bytes) -> None:
+        """The peer's next message, for the receiver."""
+        if self._trailers is not None:
+            return
+        self.sender.idle_frames = 0
+        try:
+            self.receiver.received(message)
+        except Exception:
+            self.fail()
+
+    def half_close(self) -> None:
+        """The peer has ended its half of the stream."""
+        self.half_closed = True
+        if self.unframer is not None:
+            self.finish(Status.INTERNAL, "the request ended within a message")
+        elif self._trailers is None:
+            try:
+                self.receiver.half_closed()
+            except Exception:
+                self.fail()
+
+    def spend(self, size: int) -> None:
+        """The peer has sent ``size`` bytes.
+
+        Raises:
+            StreamFault: they are more than it was allowed.
+        """
+        self.credit -= size
+        if self.credit < 0:
+            raise StreamFault(ErrorCode.FLOW_CONTROL_ERROR, "more than the stream's window")
+        if self.credit < self._limits.stream_window >> 1:
+            self._renew_credit()
+
+    def open_window(self, change: int) -> bool:
+        """The peer takes ``change`` bytes more on this stream, or fewer; whether that is a window's size."""
+        self._window += change
+        if self._backlog and self._window > 0:
+            self.sender.wait(self)
+        return self._window <= MAX_WINDOW
+
+    def let_out(self, most: int) -> int:
+        """Send at most ``most`` bytes of what waits, as one frame; how many were sent."""
+        assert self._backlog is not None
+        data, marks = self._backlog.take(min(most, self._window))
+        self._window -= len(data)
+        self.sender.frames.append(frame(Kind.DATA, 0, self.stream, data))
+        self.sender.marks += [(self, mark) for mark in marks]
+        if self._backlog:
+            if self._window > 0:
+                self.sender.wait(self)
+        elif self._trailers is not None:
+            self._end()
+        else:
+            self._renew_credit()
+        return len(data)
+
+    def handed(self, mark: int) -> None:
+        """What was sent with ``mark`` has been written."""
+        if not self._closed:
+            try:
+                self.receiver.handed(mark)
+            except Exception:
+                self.fail()
+
+    def over(self) -> None:
+        """The call has ended, in whatever way: tell the receiver, once."""
+        self.sender.forget(self)
+        if not self._closed:
+            self._closed = True
+            self._backlog = None
+            try:
+                self.receiver.closed()
+            except Exception:
+                _log.exception("the end of a call of %s failed", self.path)
+
+    def fail(self) -> None:
+        """The application has raised an exception, which is being handled."""
+        _log.exception("a call of %s failed", self.path)
+        self.finish(Status.INTERNAL, "internal error")
+
+    def _wait(self, message: bytes, mark: int) -> None:
+        if self._backlog is None:
+            self._backlog = Backlog()
+        self._backlog.add(message, mark)
+        if self._window > 0:
+            self.sender.wait(self)
+
+    def _renew_credit(self) -> None:
+        """Let the peer send more, unless it does not read what we send."""
+        if self.credit < self._limits.stream_window >> 1 and not self._backlog and not self.half_closed:
+            increment, self.credit = self._limits.stream_window - self.credit, self._limits.stream_window
+            self.sender.put(window_update(self.stream, increment))
+
+    def _end(self) -> None:
+        """Send the trailers; the call is over when they have been written."""
+        assert self._trailers is not None
+        self.sender.headers(self.stream, self._trailers, end=True)
+        if not self.half_closed:
+            # The rest of the request is not wanted (RFC 9113, section 8.1).
+            self.sender.put(rst_stream(self.stream, ErrorCode.NO_ERROR))
+        self.sender.marks.append((self, None))
+        self.sender.forget(self)

@@ -174,6 +174,11 @@ class Config(Section):
     sockets: Path = Field(
         description="directory of the workers' Unix sockets, `worker-<i>.sock` from 0 on; Envoy's cluster lists them"
     )
+    transport: Literal["http2", "grpc_aio"] = Field(
+        default="http2",
+        description="what speaks to Envoy: `http2`, the sidecar's own server, or `grpc_aio`, gRPC's, which takes"
+        " several times as much processor time for each token",
+    )
     triton: TritonConfig
     models: Annotated[tuple[ModelConfig, ...], Field(min_length=1)]
     surfaces: SurfacesSettings = SurfacesSettings()

@@ -15,7 +15,7 @@ from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, 
 from sidecar.exchange.commands import CallUpstream, Command, Finish, SendBody, SendHead
 from sidecar.exchange.events import Abort, ClientGone, RequestComplete, Tick, UpstreamEnd
 from sidecar.exchange.exchange import Exchange
-from sidecar.extproc import messages
+from sidecar.extproc import by_hand, messages
 from sidecar.extproc.driver import Clock, Driver, Observer, Performers
 from sidecar.extproc.metadata import add_metadata
 from sidecar.extproc.wires import Wire
@@ -31,8 +31,8 @@ class Transport(Protocol):
     def congested(self) -> bool:
         """Whether what was sent earlier still waits for Envoy to read it."""
 
-    def send(self, message: ProcessingResponse, mark: int) -> None:
-        """Send a message, after those that were sent before.
+    def send(self, message: bytes, mark: int) -> None:
+        """Send a serialized ``ProcessingResponse``, after those that were sent before.
 
         Once it has been handed over, ``mark``, unless it is ``NOTHING``, is stored in the session's
         ``delivered.cell[0]``.
@@ -63,10 +63,10 @@ class Session:
         self._wire = wire
         self._request = _Request()
         # What takes Envoy's next message; it changes as the stream goes on.
-        self._take: Callable[[ProcessingRequest], None] = self._take_head
+        self._take: Callable[[bytes], None] = self._take_head
 
-    def receive(self, message: ProcessingRequest) -> None:
-        """Take Envoy's next message."""
+    def receive(self, message: bytes) -> None:
+        """Take Envoy's next message, a serialized ``ProcessingRequest``."""
         try:
             self._take(message)
         except Exception:
@@ -101,7 +101,8 @@ class Session:
         """Wait until all that outlives the stream has been done."""
         await self._driver.settled()
 
-    def _take_head(self, message: ProcessingRequest) -> None:
+    def _take_head(self, data: bytes) -> None:
+        message = ProcessingRequest.FromString(data)
         if not message.HasField("request_headers"):
             self._pass_on(message)
             return
@@ -112,7 +113,8 @@ class Session:
         if message.request_headers.end_of_stream:
             self._complete_request()
 
-    def _take_body(self, message: ProcessingRequest) -> None:
+    def _take_body(self, data: bytes) -> None:
+        message = ProcessingRequest.FromString(data)
         if message.HasField("response_headers"):
             self._pass_on(message)
         elif self._request.add(message, self._exchange.max_request_bytes):
@@ -122,14 +124,17 @@ class Session:
         self._take = self._take_early
         self._send_all(self._driver.handle(self._request.complete(self._clock.monotonic())))
 
-    def _take_early(self, message: ProcessingRequest) -> None:
+    def _take_early(self, data: bytes) -> None:
         """Before the upstream is called only an answer of Envoy's own can come."""
+        message = ProcessingRequest.FromString(data)
         if message.HasField("response_headers"):
             self._pass_on(message)
 
-    def _take_upstream(self, message: ProcessingRequest) -> None:
+    def _take_upstream(self, message: bytes) -> None:
         """This is the per-token path."""
-        data, end = self._wire.receive(message)
+        body = by_hand.body_of(message)
+        wire = self._wire
+        data, end = wire.receive(ProcessingRequest.FromString(message)) if body is None else wire.read(body)
         at = self._clock.monotonic()
         commands = self._driver.upstream(data, at) if data else ()
         if end is not None:
@@ -139,33 +144,39 @@ class Session:
     def _pass_on(self, message: ProcessingRequest) -> None:
         """Let an answer that Envoy made itself go to the client as it is."""
         self._driver.handle(ClientGone())
-        self._take = self._pass_on_rest
+        self._take = self._take_rest
         self._pass_on_rest(message)
+
+    def _take_rest(self, data: bytes) -> None:
+        self._pass_on_rest(ProcessingRequest.FromString(data))
 
     def _pass_on_rest(self, message: ProcessingRequest) -> None:
         if message.HasField("response_headers"):
-            self._transport.send(messages.response_headers(), NOTHING)
+            self._send(messages.response_headers(), NOTHING)
             ended = message.response_headers.end_of_stream
         elif message.HasField("response_body"):
             body = message.response_body
-            self._transport.send(messages.response_body(body.body, end=body.end_of_stream), NOTHING)
+            self._send(messages.response_body(body.body, end=body.end_of_stream), NOTHING)
             ended = body.end_of_stream
         else:
             ended = message.HasField("response_trailers")
             if ended:
-                self._transport.send(messages.response_trailers(), NOTHING)
+                self._send(messages.response_trailers(), NOTHING)
         if ended:
             self._close()
 
-    def _ignore(self, message: ProcessingRequest) -> None:
+    def _ignore(self, message: bytes) -> None:
         """Nothing that comes now matters."""
 
     def _send_all(self, commands: Sequence[Command]) -> None:
         if len(commands) == 1 and type(commands[0]) is SendBody:
-            self._transport.send(messages.response_body(commands[0], end=False), self.delivered.written)
+            self._transport.send(by_hand.response_body(commands[0]), self.delivered.written)
             return
         for message in self._messages(commands):
-            self._transport.send(message, self.delivered.written if message.HasField("response_body") else NOTHING)
+            self._send(message, self.delivered.written if message.HasField("response_body") else NOTHING)
+
+    def _send(self, message: ProcessingResponse, mark: int) -> None:
+        self._transport.send(message.SerializeToString(), mark)
 
     def _messages(self, commands: Sequence[Command]) -> Iterator[ProcessingResponse]:
         """The fewest messages for ``commands``: bytes that go out together share one."""

@@ -18,6 +18,6 @@ from sidecar.grpc_h2.limits import Limits
 from sidecar.grpc_h2.receiver import Method, Methods, Receiver
 from sidecar.grpc_h2.server import Server
 from sidecar.grpc_h2.status import Status
-from sidecar.grpc_h2.unary import Unary
+from sidecar.grpc_h2.unary import Unary, unary
 
-__all__ = ["Call", "Connection", "Health", "Limits", "Method", "Methods", "Receiver", "Server", "Status", "Unary"]
+__all__ = ["Call", "Connection", "Health", "Limits", "Method", "Methods", "Receiver", "Server", "Status", "Unary", "unary"]

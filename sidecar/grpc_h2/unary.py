@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable
 
 from sidecar.grpc_h2.call import Call
-from sidecar.grpc_h2.receiver import Ignoring
+from sidecar.grpc_h2.receiver import Ignoring, Method
 from sidecar.grpc_h2.status import Status
+
+
+def unary(answer: Callable[[bytes], Awaitable[bytes]]) -> Method:
+    """A method that a coroutine answers, in a task of its own; it is cancelled where the client gives the call up.
+
+    An exception ends the call with status ``INTERNAL``.
+    """
+    return lambda call: _Answering(call, answer)
 
 
 class Unary(Ignoring):
@@ -30,3 +39,27 @@ class Unary(Ignoring):
             self._call.finish(Status.UNIMPLEMENTED, "no request in a call that takes one")
             return
         self._answer(self._call, self._requests[0])
+
+
+class _Answering(Unary):
+    """A call that a coroutine answers."""
+
+    def __init__(self, call: Call, answer: Callable[[bytes], Awaitable[bytes]]) -> None:
+        super().__init__(call, self._begin)
+        self._coroutine = answer
+        self._task: asyncio.Task[None] | None = None
+
+    def _begin(self, call: Call, request: bytes) -> None:
+        self._task = asyncio.create_task(self._run(call, request))
+
+    async def _run(self, call: Call, request: bytes) -> None:
+        try:
+            call.send(await self._coroutine(request))
+            call.finish()
+        except Exception:
+            call.fail()
+
+    def closed(self) -> None:
+        """Nobody waits for the answer any more."""
+        if self._task is not None:
+            self._task.cancel()

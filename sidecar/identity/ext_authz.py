@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from typing import Any
 
-import grpc
 from envoy.config.core.v3.base_pb2 import HeaderValue, HeaderValueOption
 from envoy.service.auth.v3.external_auth_pb2 import CheckRequest, CheckResponse, DeniedHttpResponse, OkHttpResponse
-from envoy.service.auth.v3.external_auth_pb2_grpc import AuthorizationServicer
 from envoy.type.v3.http_status_pb2 import HttpStatus
 
 from sidecar.identity.authenticator import Authenticator
@@ -24,6 +21,9 @@ from sidecar.responses.caller import CALLER_HEADERS
 from sidecar.responses.errors import ApiError
 from sidecar.responses.reply import Reply
 from sidecar.surfaces.surface import Surface
+
+CHECK = "/envoy.service.auth.v3.Authorization/Check"
+"""The service's one method."""
 
 SURFACE_EXTENSION = "surface"
 """The context extension that names the surface of a route."""
@@ -36,7 +36,7 @@ _PERMISSION_DENIED = 7
 _log = logging.getLogger(__name__)
 
 
-class AuthorizationService(AuthorizationServicer):  # type: ignore[misc]
+class AuthorizationService:
     """Lets requests in whose credentials allow them, and says on whose behalf they are."""
 
     def __init__(self, surfaces: Mapping[str, Surface], authenticator: Authenticator, trusted: Trusted | None) -> None:
@@ -46,7 +46,7 @@ class AuthorizationService(AuthorizationServicer):  # type: ignore[misc]
         self._trusted = trusted
         self._warned = False
 
-    async def Check(self, request: CheckRequest, _context: grpc.aio.ServicerContext[Any, Any]) -> CheckResponse:
+    async def Check(self, request: CheckRequest, _context: object = None) -> CheckResponse:
         """Whether one request may go on.
 
         Raises:
@@ -65,6 +65,16 @@ class AuthorizationService(AuthorizationServicer):  # type: ignore[misc]
         told = identity.caller.headers()
         hidden = (*CREDENTIALS, *(self._trusted.headers if self._trusted else ()))
         return allowed(told, (*hidden, *(name for name in CALLER_HEADERS if name not in told)))
+
+    async def answer(self, message: bytes) -> bytes:
+        """The same for serialized messages.
+
+        Raises:
+            KeyError: as :meth:`Check`.
+            google.protobuf.message.DecodeError: ``message`` is no ``CheckRequest``.
+        """
+        response: bytes = (await self.Check(CheckRequest.FromString(message))).SerializeToString()
+        return response
 
     async def _identity(self, request: CheckRequest, headers: Headers) -> Identity:
         if not is_marked(request.attributes.context_extensions):

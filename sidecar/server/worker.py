@@ -17,11 +17,7 @@ from math import ceil
 from pathlib import Path
 from typing import NamedTuple
 
-import grpc
 import uvloop
-from envoy.service.auth.v3.external_auth_pb2_grpc import add_AuthorizationServicer_to_server
-from envoy.service.ext_proc.v3.external_processor_pb2_grpc import add_ExternalProcessorServicer_to_server
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from sidecar.config.load import ConfigError, read_sealing_key, read_store_url
 from sidecar.config.models import Config
@@ -29,9 +25,9 @@ from sidecar.egress.loader import ImageLoader, decoding_processes
 from sidecar.exchange.catalog import Catalog
 from sidecar.exchange.plan import Plan, Prepare
 from sidecar.extproc.sessions import Sessions
-from sidecar.extproc.transport.grpc_aio import ExtProcService
+from sidecar.extproc.transport import TRANSPORTS, Serving
 from sidecar.identity.authenticator import Authenticator
-from sidecar.identity.ext_authz import AuthorizationService
+from sidecar.identity.ext_authz import CHECK, AuthorizationService
 from sidecar.identity.trusted import Trusted
 from sidecar.killable import Pool
 from sidecar.responses.errors import ApiError
@@ -52,8 +48,6 @@ from sidecar.surfaces import SURFACES, Surface
 from sidecar.telemetry.access_log import AccessLog
 from sidecar.telemetry.broken_characters import BrokenCharacters
 
-# Envoy sends request bodies in messages of at most its buffer limit (1 MiB here); the rest is headroom.
-_MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 # Envoy checks health every second and waits a second for the answer; a single NOT_SERVING counts. After this it sends
 # nothing new.
 _HEALTH_NOTICE_SECONDS = 2.5
@@ -148,7 +142,7 @@ async def _serve_until(
                 preparation, processes.grammars, admission, images, threads, limits=config.images, worker=life
             )
             sessions = Sessions(catalog, surfaces, performers, (AccessLog(), BrokenCharacters(), contracts))
-            server, set_health = await _start(config, index, sessions, authorization)
+            service = await _listen(config, index, sessions, authorization)
             background = [
                 asyncio.create_task(authenticator.last_used.write_forever()),
                 asyncio.create_task(sessions.tick_forever()),
@@ -156,7 +150,7 @@ async def _serve_until(
                 asyncio.create_task(beat_forever(tell_ready(), config.watchdog)),
             ]
             await stop.wait()
-            await _drain(server, set_health, sessions, config.drain)
+            await _drain(service, sessions, config.drain)
             admission.stop()
             await sessions.settled()
             for task in background:
@@ -173,39 +167,27 @@ def _surfaces(config: Config) -> dict[str, Surface]:
     }
 
 
-async def _start(
+async def _listen(
     config: Config, index: int, sessions: Sessions, authorization: AuthorizationService
-) -> tuple[grpc.aio.Server, health.aio.HealthServicer]:
+) -> Serving:
     path = config.socket(index)
     path.unlink(missing_ok=True)
-    server = grpc.aio.server(options=[("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES)])
-    add_ExternalProcessorServicer_to_server(ExtProcService(sessions), server)
-    add_AuthorizationServicer_to_server(authorization, server)
-    set_health = health.aio.HealthServicer()
-    health_pb2_grpc.add_HealthServicer_to_server(set_health, server)
-    server.add_insecure_port(f"unix:{path}")
-    await server.start()
-    await set_health.set("", health_pb2.HealthCheckResponse.SERVING)
+    service = await TRANSPORTS[config.transport](path, sessions, {CHECK: authorization.answer})
     _log.info("worker %d serves on %s", index, path)
-    return server, set_health
+    return service
 
 
-async def _drain(
-    server: grpc.aio.Server, set_health: health.aio.HealthServicer, sessions: Sessions, seconds: float
-) -> None:
+async def _drain(service: Serving, sessions: Sessions, seconds: float) -> None:
     """Take no new requests, let the running ones finish, and end the rest with an error at the deadline."""
     _log.info("draining %d sessions for at most %g s", sessions.active, seconds)
     # Whatever hangs then: nobody handles this signal, so that the system ends the process.
     signal.alarm(ceil(seconds + _LONGEST_END_SECONDS))
-    await set_health.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
+    await service.refuse()
     await asyncio.sleep(_HEALTH_NOTICE_SECONDS)
     if not await sessions.idle(seconds):
         sessions.abort_all(ApiError("node_unavailable", "The node is restarting; try again shortly."))
         await sessions.idle(_LAST_WORDS_SECONDS)
-    # A session has ended when its last words have been given to gRPC, which may not have written them yet.
-    await asyncio.sleep(_LAST_WRITES_SECONDS)
-    # It waits for an Envoy that does not read.
-    await asyncio.wait({asyncio.ensure_future(server.stop(0))}, timeout=_LAST_WRITES_SECONDS)
+    await service.close(_LAST_WRITES_SECONDS)
     sessions.close_all()
 
 

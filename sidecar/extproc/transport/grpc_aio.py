@@ -4,24 +4,72 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import grpc
-from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingResponse
-from envoy.service.ext_proc.v3.external_processor_pb2_grpc import ExternalProcessorServicer
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from sidecar.exchange.delivered import Delivered
 from sidecar.extproc.session import Session
 from sidecar.extproc.sessions import Sessions
+from sidecar.extproc.transport.serving import MAX_MESSAGE_BYTES, UnaryMethods
+
+_SERVICE = "envoy.service.ext_proc.v3.ExternalProcessor"
 
 
-class ExtProcService(ExternalProcessorServicer):  # type: ignore[misc]
-    """``envoy.service.ext_proc.v3.ExternalProcessor``."""
+async def listen(socket: Path, sessions: Sessions, others: UnaryMethods) -> GrpcAioService:
+    """Serve ``sessions`` on ``socket``, and the methods of ``others``."""
+    server = grpc.aio.server(options=[("grpc.max_receive_message_length", MAX_MESSAGE_BYTES)])
+    # Without serializers: messages come and go as bytes.
+    process = grpc.stream_stream_rpc_method_handler(ExtProcService(sessions).process)
+    server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(_SERVICE, {"Process": process})])
+    for path, answer in others.items():
+        service, _, method = path[1:].partition("/")
+        handler = grpc.unary_unary_rpc_method_handler(_without_context(answer))
+        server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(service, {method: handler})])
+    set_health = health.aio.HealthServicer()
+    health_pb2_grpc.add_HealthServicer_to_server(set_health, server)
+    server.add_insecure_port(f"unix:{socket}")
+    await server.start()
+    await set_health.set("", health_pb2.HealthCheckResponse.SERVING)
+    return GrpcAioService(server, set_health)
+
+
+def _without_context(answer: Callable[[bytes], Awaitable[bytes]]) -> Callable[[bytes, object], Awaitable[bytes]]:
+    async def handle(message: bytes, _context: object) -> bytes:
+        return await answer(message)
+
+    return handle
+
+
+class GrpcAioService:
+    """The server and its health."""
+
+    def __init__(self, server: grpc.aio.Server, set_health: health.aio.HealthServicer) -> None:
+        self._server = server
+        self._health = set_health
+
+    async def refuse(self) -> None:
+        """Say NOT_SERVING from now on."""
+        await self._health.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
+
+    async def close(self, seconds: float) -> None:
+        """Stop the server, which then cuts off the streams."""
+        # A session has ended when its last words have been given to gRPC, which may not have written them yet.
+        await asyncio.sleep(seconds)
+        # It waits for an Envoy that does not read.
+        await asyncio.wait({asyncio.ensure_future(self._server.stop(0))}, timeout=seconds)
+
+
+class ExtProcService:
+    """The one method of the service."""
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
-    async def Process(self, _requests: object, context: grpc.aio.ServicerContext[Any, Any]) -> None:
+    async def process(self, _requests: object, context: grpc.aio.ServicerContext[Any, Any]) -> None:
         """Serve one stream until Envoy needs nothing more, or has ended it."""
         # An early head ends Envoy's retry window for the stream.
         await context.send_initial_metadata(())
@@ -47,7 +95,7 @@ class _Stream:
     def __init__(self, context: grpc.aio.ServicerContext[Any, Any]) -> None:
         self._context = context
         self._delivered = Delivered()
-        self._unsent = deque[ProcessingResponse]()
+        self._unsent = deque[bytes]()
         self._marks = deque[int]()
         self._writing = asyncio.Lock()
         self._handling = False
@@ -59,7 +107,7 @@ class _Stream:
     def congested(self) -> bool:
         return self._writing.locked()
 
-    def send(self, message: ProcessingResponse, mark: int) -> None:
+    def send(self, message: bytes, mark: int) -> None:
         self._unsent.append(message)
         self._marks.append(mark)
         self._flush_soon()

@@ -60,6 +60,10 @@ class DirectWire:
             return b"", self._end(True, trailers)
         return b"", None
 
+    def read(self, body: bytes) -> tuple[bytes, WireEnd | None]:
+        """The body is the call's own bytes."""
+        return (b"" if self._ended else body), None
+
     def head(self, headers: Mapping[str, str]) -> ProcessingResponse:
         """The response head for the client, without gRPC's headers."""
         return messages.response_headers(headers, _GRPC_HEADERS)

@@ -59,6 +59,10 @@ class TunnelWire:
                 return b"", self._end(False, int(status) if status.isdecimal() else None)
         return b"", None
 
+    def read(self, body: bytes) -> tuple[bytes, WireEnd | None]:
+        """The body is a part of an HTTP/1.1 response."""
+        return (b"", None) if self._ended else self._read(body, False)
+
     def head(self, headers: Mapping[str, str]) -> ProcessingResponse:
         """The response head for the client, on the tunnel's synthetic one."""
         return messages.response_headers(headers)

@@ -28,6 +28,9 @@ class Wire(Protocol):
     def receive(self, message: ProcessingRequest) -> tuple[bytes, WireEnd | None]:
         """The bytes of the upstream's answer in a message of Envoy's, and the answer's end, where it tells that."""
 
+    def read(self, body: bytes) -> tuple[bytes, WireEnd | None]:
+        """The same for a message that is a piece of the response's body, and not the last one, as most are."""
+
     def head(self, headers: Mapping[str, str]) -> ProcessingResponse:
         """The response head for the client."""
 

@@ -60,13 +60,13 @@ class Context:
     async def read(self) -> Any:
         return await self.incoming.get()
 
-    async def write(self, message: ProcessingResponse) -> None:
+    async def write(self, message: bytes) -> None:
         if not self.open.is_set():
             self.waiting.set()
             await self.open.wait()
         if self.broken:
             raise grpc.aio.UsageError
-        self.taken.append(message)
+        self.taken.append(ProcessingResponse.FromString(message))
 
 
 class Node:
@@ -103,7 +103,7 @@ class Node:
 
     def push(self, *messages: ProcessingRequest) -> None:
         for message in messages:
-            self.context.incoming.put_nowait(message)
+            self.context.incoming.put_nowait(message.SerializeToString())
 
     async def begin(self) -> None:
         """Let a request come, and the first three tokens of its answer."""
@@ -127,8 +127,8 @@ class Node:
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[asyncio.Task[None]]:
-        service: Any = ExtProcService(self.sessions)
-        task = asyncio.create_task(service.Process(None, self.context))
+        context: Any = self.context
+        task = asyncio.create_task(ExtProcService(self.sessions).process(None, context))
         try:
             yield task
         finally:

@@ -53,8 +53,8 @@ class Envoy:
         self.closed = asyncio.Event()
         self.congested = False
 
-    def send(self, message: ProcessingResponse, mark: int) -> None:
-        self.received.put_nowait(message)
+    def send(self, message: bytes, mark: int) -> None:
+        self.received.put_nowait(ProcessingResponse.FromString(message))
         self.marks.append(mark)
 
     def close(self) -> None:
@@ -139,7 +139,7 @@ class Run:
 
     def push(self, *messages: ProcessingRequest) -> None:
         for message in messages:
-            self.session.receive(message)
+            self.session.receive(message.SerializeToString())
 
     async def call(self, *messages: ProcessingRequest) -> tuple[ProcessingResponse, ProcessingResponse]:
         """Send a request, the usual one by default, and take the two messages that make the upstream call."""

@@ -47,8 +47,8 @@ class Node:
         """A session that has called its upstream."""
         envoy = Envoy()
         session = self.sessions.open(envoy, NODE_BY_TUNNEL)
-        session.receive(request_head())
-        session.receive(request_body(BODY))
+        session.receive(request_head().SerializeToString())
+        session.receive(request_body(BODY).SerializeToString())
         await envoy.take(), await envoy.take()
         return session, envoy
 
@@ -65,8 +65,8 @@ async def test_a_new_catalog_is_for_new_sessions() -> None:
     node.sessions.catalog = kit.catalog(kit.model(name="digits"))
     after, envoy = Envoy(), Envoy()
     session = node.sessions.open(after, NODE_BY_TUNNEL)
-    session.receive(request_head())
-    session.receive(request_body(BODY))
+    session.receive(request_head().SerializeToString())
+    session.receive(request_body(BODY).SerializeToString())
     assert (await after.take()).immediate_response.status.code == 404
     assert envoy.rest() == []
     assert before.due_at == 110.0

@@ -52,7 +52,7 @@ def bearer(secret: Secret) -> tuple[str, str]:
 
 async def check(asked: CheckRequest, trusted: Trusted | None = None) -> CheckResponse:
     service = AuthorizationService(SURFACES, Holders(), trusted)  # type: ignore[arg-type]
-    return await service.Check(asked, None)  # type: ignore[arg-type]
+    return await service.Check(asked, None)
 
 
 def told(response: CheckResponse) -> dict[str, str]:

@@ -38,7 +38,12 @@ HEADERS = trusted(organization={"header": "x-org"}, user={"header": "x-user"})
             {"org": "acme", "sid": "s1", "sub": "alice", "scope": "infer:run openid"},
             Identity(Caller("acme", "s1", "alice"), frozenset({"infer:run"})),
         ),
-        (CLAIMS, {}, {"org": 42, "scope": ["infer:run", "admin"]}, Identity(Caller("42"), {"infer:run", "admin"})),
+        (
+            CLAIMS,
+            {},
+            {"org": 42, "scope": ["infer:run", "admin"]},
+            Identity(Caller("42"), frozenset({"infer:run", "admin"})),
+        ),
         (CLAIMS, {"x-org": ["other"]}, {"org": ["acme"]}, Identity(Caller("acme"), frozenset())),
         (HEADERS, {"x-org": ["acme"]}, {"org": "other"}, Identity(Caller("acme"), INFERENCE)),
         (HEADERS, {"x-org": ["acme"], "x-user": ["a@b.c"]}, {}, Identity(Caller("acme", "", "a@b.c"), INFERENCE)),

@@ -19,6 +19,7 @@ from bench.load import Load
 from bench.machine import PAUSE, wake_up_cost
 from bench.report import Row, summarise, table
 from bench.rig import Measurement, Rig
+from sidecar.extproc.transport import TRANSPORTS
 from stack.paths import LOCAL, TOKENIZER
 from stack.process import StackError
 from stack.setup import install_tokenizer
@@ -80,6 +81,9 @@ def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(prog="./dev bench", description="Measure Envoy and the sidecar per token.")
     parser.add_argument("--wire", choices=["tunnel", "direct"], default="tunnel", help="how Envoy reaches Triton")
+    parser.add_argument(
+        "--transport", choices=sorted(TRANSPORTS), default="http2", help="what the sidecar speaks to Envoy with"
+    )
     parser.add_argument("--rate", type=float, default=10, help="tokens per second and stream of the paced loads")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     parser.add_argument("--hostile", action="store_true", help="measure honest clients beside attacks instead")
@@ -94,7 +98,7 @@ def main() -> None:
         if options.hostile:
             print(hostile(LOCAL / "bench", progress))
             return
-        with Rig(LOCAL / "bench", options.wire, options.rate, TTFT, progress) as rig:
+        with Rig(LOCAL / "bench", options.wire, options.rate, TTFT, progress, options.transport) as rig:
             rows, idle = measure(rig), rig.idle
     except (StackError, NothingMeasuredError) as error:
         sys.exit(f"error: {error}")
@@ -104,6 +108,7 @@ def main() -> None:
     if options.json:
         report = {
             "wire": options.wire,
+            "transport": options.transport,
             "rate": options.rate,
             "rows": [row.to_json() for row in rows],
             "idle": idle,

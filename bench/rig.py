@@ -81,7 +81,16 @@ class Measurement:
 class Rig:
     """All processes of the bench, as a context manager."""
 
-    def __init__(self, run_dir: Path, wire: Wire, rate: float, ttft: float, progress: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        run_dir: Path,
+        wire: Wire,
+        rate: float,
+        ttft: float,
+        progress: Callable[[str], None],
+        transport: str = "http2",
+    ) -> None:
+        """``rate`` and ``ttft`` as :mod:`bench.fake_triton` takes them, ``transport`` as the configuration does."""
         run_dir.mkdir(parents=True, exist_ok=True)
         self.rate = rate
         self._stamps = Stamps.of_file(TOKENIZER / "tokenizer.json")
@@ -91,6 +100,7 @@ class Rig:
             models=[Model(name, name, TOKENIZER, CONTEXT_LENGTH) for name in (PACED, UNPACED)],
             wire=wire,
             triton_address=f"127.0.0.1:{self._triton.port}",
+            sidecar_settings={"transport": transport},
             progress=progress,
         )
         self.idle: dict[str, float] = {}

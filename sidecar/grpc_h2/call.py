@@ -157,17 +157,17 @@ class Call:
             except Exception:
                 self.fail()
 
-    def spend(self, size: int) -> None:
-        """The peer has sent ``size`` bytes.
+    def renew_credit(self) -> None:
+        """Let the peer send more, if it has used up half, and unless it does not read what we send.
 
         Raises:
-            StreamFault: they are more than it was allowed.
+            StreamFault: it has sent more than it was allowed.
         """
-        self.credit -= size
         if self.credit < 0:
             raise StreamFault(ErrorCode.FLOW_CONTROL_ERROR, "more than the stream's window")
-        if self.credit < self._limits.stream_window >> 1:
-            self._renew_credit()
+        if self.credit < self._limits.stream_window >> 1 and not self._backlog and not self.half_closed:
+            increment, self.credit = self._limits.stream_window - self.credit, self._limits.stream_window
+            self.sender.put(window_update(self.stream, increment))
 
     def open_window(self, change: int) -> bool:
         """The peer takes ``change`` bytes more on this stream, or fewer; whether that is a window's size."""
@@ -189,7 +189,7 @@ class Call:
         elif self._trailers is not None:
             self._end()
         else:
-            self._renew_credit()
+            self.renew_credit()
         return len(data)
 
     def handed(self, mark: int) -> None:
@@ -210,6 +210,8 @@ class Call:
                 self.receiver.closed()
             except Exception:
                 _log.exception("the end of a call of %s failed", self.path)
+            # It refers to the call, and need not wait for the garbage collector.
+            self.receiver = _NOBODY
 
     def fail(self) -> None:
         """The application has raised an exception, which is being handled."""
@@ -222,12 +224,6 @@ class Call:
         self._backlog.add(message, mark)
         if self._window > 0:
             self.sender.wait(self)
-
-    def _renew_credit(self) -> None:
-        """Let the peer send more, unless it does not read what we send."""
-        if self.credit < self._limits.stream_window >> 1 and not self._backlog and not self.half_closed:
-            increment, self.credit = self._limits.stream_window - self.credit, self._limits.stream_window
-            self.sender.put(window_update(self.stream, increment))
 
     def _end(self) -> None:
         """Send the trailers; the call is over when they have been written."""

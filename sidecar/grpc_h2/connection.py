@@ -9,25 +9,18 @@ Source: RFC 9113; the gRPC over HTTP/2 protocol page.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
-from struct import iter_unpack, unpack
-from typing import NamedTuple
 
+from sidecar.grpc_h2.blocks import PRIORITY_BYTES, Block, Blocks, unpadded
 from sidecar.grpc_h2.call import Call
 from sidecar.grpc_h2.faults import ConnectionFault, StreamFault
 from sidecar.grpc_h2.frames import (
     ACK,
     DEFAULT_FRAME_SIZE,
     DEFAULT_WINDOW,
-    END_HEADERS,
     END_STREAM,
     HEAD,
-    MAX_FRAME_SIZE,
-    MAX_WINDOW,
     PADDED,
-    PREFACE,
-    PRIORITY_FIELDS,
     SETTINGS_ACK,
     STREAM_BITS,
     ErrorCode,
@@ -40,26 +33,17 @@ from sidecar.grpc_h2.frames import (
     window_update,
 )
 from sidecar.grpc_h2.headers import HeaderReader, Request, is_grpc, plain_response
+from sidecar.grpc_h2.incoming import Incoming
 from sidecar.grpc_h2.limits import Limits
+from sidecar.grpc_h2.peer_settings import apply_settings
 from sidecar.grpc_h2.receiver import Methods
 from sidecar.grpc_h2.sender import Sender
 from sidecar.grpc_h2.status import Status
 from sidecar.grpc_h2.unframer import PREFIX
 
 _DATA = int(Kind.DATA)
-_PRIORITY_BYTES = 5
 # A smaller step is worth no frame. Larger ones need no count: the window cannot grow beyond its maximum.
 _SMALL_STEP = 1024
-
-_log = logging.getLogger(__name__)
-
-
-class _Block(NamedTuple):
-    """A header block under way."""
-
-    stream: int
-    ends_stream: bool
-    data: bytearray
 
 
 class Connection:
@@ -71,14 +55,12 @@ class Connection:
         self._sender = sender = Sender(wake)
         self._calls = sender.calls
         self._headers = HeaderReader(limits.max_header_bytes)
-        self._block: _Block | None = None
-        # The peer's bytes that make no frame yet, and how many it takes to look at them again.
-        self._partial = bytearray()
-        self._wanted = len(PREFACE)
-        self._preface_seen = False
+        self._blocks = Blocks(limits.max_header_bytes)
+        self._incoming = Incoming()
         self._settings_seen = False
         self._last_stream = 0
         self._credit = limits.connection_window
+        self._low_credit = limits.stream_window >> 1
         self._leaving = False
         self._broken = False
         announced = {
@@ -100,7 +82,7 @@ class Connection:
 
     def receive(self, data: bytes) -> None:
         """Take bytes of the peer; any split of them does the same. Whatever they are, nothing is raised."""
-        if self.terminated:
+        if self._broken:
             return
         self._sender.reading = True
         try:
@@ -144,14 +126,7 @@ class Connection:
 
     def _read(self, data: bytes) -> None:
         """Cut ``data`` into frames and take each."""
-        if self._partial:
-            self._partial += data
-            if len(self._partial) < self._wanted:
-                return
-            data = bytes(self._partial)
-            self._partial.clear()
-        if not self._preface_seen:
-            data = self._skip_preface(data)
+        data = self._incoming.join(data)
         position, end, wanted = 0, len(data), HEAD.size
         while end - position >= HEAD.size:
             high, low, kind, flags, stream = HEAD.unpack_from(data, position)
@@ -163,22 +138,12 @@ class Connection:
                 wanted = HEAD.size + size
                 break
             position = start + size
-            if kind == _DATA and self._block is None:
+            if kind == _DATA and self._blocks.open is None:
                 self._take_data(stream & STREAM_BITS, flags, data[start:position])
             else:
                 self._take(kind, flags, stream & STREAM_BITS, data[start:position])
         if position < end:
-            self._partial += data[position:] if position else data
-            self._wanted = wanted
-
-    def _skip_preface(self, data: bytes) -> bytes:
-        """What follows the preface; nothing, while it is not whole."""
-        if not PREFACE.startswith(data[: len(PREFACE)]):
-            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "no HTTP/2 preface")
-        self._preface_seen = len(data) >= len(PREFACE)
-        if not self._preface_seen:
-            self._partial += data
-        return data[len(PREFACE) :]
+            self._incoming.keep(data[position:], wanted)
 
     def _take_data(self, stream: int, flags: int, payload: bytes) -> None:
         size = len(payload)
@@ -193,12 +158,20 @@ class Connection:
         if flags & END_STREAM:
             call.half_closed = True
         try:
-            call.spend(size)
-            if not flags and call.unframer is None and _is_one_message(payload, size):
+            call.credit -= size
+            if call.credit < self._low_credit:
+                call.renew_credit()
+            # Almost every frame is one whole message.
+            if (
+                not flags
+                and call.unframer is None
+                and size >= PREFIX.size
+                and PREFIX.unpack_from(payload) == (0, size - PREFIX.size)
+            ):
                 call.receive(payload[PREFIX.size :])
                 return
             self._count_idle_frame()
-            call.deliver(_unpadded(payload) if flags & PADDED else payload)
+            call.deliver(unpadded(payload) if flags & PADDED else payload)
         except StreamFault as fault:
             self._reset(stream, fault.code)
             return
@@ -222,36 +195,38 @@ class Connection:
         # Else the stream has ended, and the peer may not have known it.
 
     def _take(self, kind: int, flags: int, stream: int, payload: bytes) -> None:
-        """Take a frame that is no DATA in its place."""
+        """Take a frame that is not DATA where it may come."""
         self._count_idle_frame()
-        if self._block is not None and (kind != Kind.CONTINUATION or stream != self._block.stream):
-            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a header block was interrupted")
+        self._blocks.check(kind, stream)
         if not self._settings_seen and (kind != Kind.SETTINGS or flags & ACK):
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "the first frame is not SETTINGS")
         match kind:
             case Kind.HEADERS:
-                self._begin_block(flags, stream, payload)
+                self._take_block(self._blocks.begin(flags, stream, payload))
             case Kind.CONTINUATION:
-                self._continue_block(flags, payload)
+                self._take_block(self._blocks.go_on(flags, payload))
             case Kind.RST_STREAM:
-                self._take_reset(stream, payload)
-            case Kind.SETTINGS:
-                self._take_settings(flags, stream, payload)
+                _check_size(payload, 4)
+                self._take_reset(stream)
             case Kind.WINDOW_UPDATE:
-                self._take_window_update(stream, payload)
+                _check_size(payload, 4)
+                self._take_window_update(stream, int.from_bytes(payload) & STREAM_BITS)
+            case Kind.SETTINGS:
+                _check_connection(stream)
+                self._take_settings(flags, payload)
             case Kind.PING:
-                self._take_ping(flags, stream, payload)
+                _check_connection(stream)
+                _check_size(payload, 8)
+                if not flags & ACK:
+                    self._sender.put(frame(Kind.PING, ACK, 0, payload))
             case Kind.PRIORITY:
                 if stream == 0:
                     raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "PRIORITY of the connection")
-                if len(payload) != _PRIORITY_BYTES:
-                    raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "a malformed PRIORITY")
+                _check_size(payload, PRIORITY_BYTES)
             case Kind.GOAWAY:
-                if stream != 0:
-                    raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "GOAWAY of a stream")
-                if len(payload) < 8:
-                    raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "a malformed GOAWAY")
                 # It tells of streams that we would open, and a server of gRPC opens none.
+                _check_connection(stream)
+                _check_size(payload[:8], 8)
             case Kind.PUSH_PROMISE:
                 raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a client cannot push")
             case _:
@@ -263,32 +238,15 @@ class Connection:
         if self._sender.idle_frames > self._limits.max_idle_frames:
             raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, "too many frames without a message")
 
-    def _begin_block(self, flags: int, stream: int, payload: bytes) -> None:
-        if not stream & 1:
-            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "HEADERS on a stream that clients cannot open")
-        block = _unpadded(payload) if flags & PADDED else payload
-        if flags & PRIORITY_FIELDS:
-            if len(block) < _PRIORITY_BYTES:
-                raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "HEADERS without their priority fields")
-            block = block[_PRIORITY_BYTES:]
-        self._block = _Block(stream, bool(flags & END_STREAM), bytearray())
-        self._continue_block(flags, block)
-
-    def _continue_block(self, flags: int, piece: bytes) -> None:
-        block = self._block
+    def _take_block(self, block: Block | None) -> None:
         if block is None:
-            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "CONTINUATION of nothing")
-        block.data.extend(piece)
-        if len(block.data) > self._limits.max_header_bytes:
-            raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, "the headers are too large")
-        if flags & END_HEADERS:
-            self._block = None
-            try:
-                self._take_block(block.stream, bytes(block.data), block.ends_stream)
-            except StreamFault as fault:
-                self._reset(block.stream, fault.code)
+            return
+        try:
+            self._take_headers(block.stream, bytes(block.data), block.ends_stream)
+        except StreamFault as fault:
+            self._reset(block.stream, fault.code)
 
-    def _take_block(self, stream: int, block: bytes, ends_stream: bool) -> None:
+    def _take_headers(self, stream: int, block: bytes, ends_stream: bool) -> None:
         call = self._calls.get(stream)
         if call is not None:
             self._headers.trailers(block)
@@ -302,12 +260,11 @@ class Connection:
                 raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a stream was opened out of order, or twice")
             # Trailers of a stream that has ended, which the peer may not have known.
             self._headers.skip(block)
-        elif self._leaving or len(self._calls) >= self._limits.max_concurrent_streams:
-            self._headers.skip(block)
-            self._last_stream = stream
-            raise StreamFault(ErrorCode.REFUSED_STREAM, "no more streams")
         else:
             self._last_stream = stream
+            if self._leaving or len(self._calls) >= self._limits.max_concurrent_streams:
+                self._headers.skip(block)
+                raise StreamFault(ErrorCode.REFUSED_STREAM, "no more streams")
             self._open(stream, self._headers.request(block), ends_stream)
 
     def _open(self, stream: int, request: Request, ends_stream: bool) -> None:
@@ -329,71 +286,34 @@ class Connection:
         if ends_stream:
             call.half_close()
 
-    def _take_reset(self, stream: int, payload: bytes) -> None:
-        if len(payload) != 4:
-            raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "a malformed RST_STREAM")
+    def _take_reset(self, stream: int) -> None:
         if self._is_idle(stream):
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "RST_STREAM on a stream that was never opened")
         if (call := self._calls.get(stream)) is not None:
             call.over()
 
-    def _take_settings(self, flags: int, stream: int, payload: bytes) -> None:
-        if stream != 0:
-            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "SETTINGS of a stream")
+    def _take_settings(self, flags: int, payload: bytes) -> None:
         if len(payload) % 6 or (flags & ACK and payload):
             raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "malformed SETTINGS")
-        if flags & ACK:
-            return
-        self._settings_seen = True
-        for setting, value in iter_unpack(">HL", payload):
-            self._set(setting, value)
-        self._sender.put(SETTINGS_ACK)
+        if not flags & ACK:
+            self._settings_seen = True
+            apply_settings(payload, self._sender)
+            self._sender.put(SETTINGS_ACK)
 
-    def _set(self, setting: int, value: int) -> None:
-        match setting:
-            case Setting.INITIAL_WINDOW_SIZE:
-                if value > MAX_WINDOW:
-                    raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "the initial window is too large")
-                self._sender.set_initial_window(value)
-            case Setting.MAX_FRAME_SIZE:
-                if not DEFAULT_FRAME_SIZE <= value <= MAX_FRAME_SIZE:
-                    raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a frame size that is not allowed")
-                # Larger frames would only let one call hold up the others for longer.
-            case Setting.ENABLE_PUSH:
-                if value > 1:
-                    raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "ENABLE_PUSH is neither 0 nor 1")
-            case _:
-                # The others limit what we do not do: push, tables and long lists of headers.
-                pass
-
-    def _take_window_update(self, stream: int, payload: bytes) -> None:
-        if len(payload) != 4:
-            raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "a malformed WINDOW_UPDATE")
-        increment = unpack(">L", payload)[0] & MAX_WINDOW
+    def _take_window_update(self, stream: int, increment: int) -> None:
         if increment >= _SMALL_STEP:
             self._sender.idle_frames -= 1
         if stream == 0:
             if increment == 0:
                 raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a window opened by nothing")
             self._sender.open_window(increment)
-            return
-        if self._is_idle(stream):
+        elif self._is_idle(stream):
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "WINDOW_UPDATE on a stream that was never opened")
-        call = self._calls.get(stream)
-        if call is None:
-            return
-        if increment == 0:
-            self._reset(stream, ErrorCode.PROTOCOL_ERROR)
-        elif not call.open_window(increment):
-            self._reset(stream, ErrorCode.FLOW_CONTROL_ERROR)
-
-    def _take_ping(self, flags: int, stream: int, payload: bytes) -> None:
-        if stream != 0:
-            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "PING of a stream")
-        if len(payload) != 8:
-            raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "a malformed PING")
-        if not flags & ACK:
-            self._sender.put(frame(Kind.PING, ACK, 0, payload))
+        elif (call := self._calls.get(stream)) is not None:
+            if increment == 0:
+                self._reset(stream, ErrorCode.PROTOCOL_ERROR)
+            elif not call.open_window(increment):
+                self._reset(stream, ErrorCode.FLOW_CONTROL_ERROR)
 
     def _is_idle(self, stream: int) -> bool:
         """Whether the stream has never been opened; clients open odd ones, in their order (section 5.1.1)."""
@@ -406,17 +326,11 @@ class Connection:
             call.over()
 
 
-def _is_one_message(payload: bytes, size: int) -> bool:
-    """Whether a frame is exactly one message, as almost every frame is."""
-    return size >= PREFIX.size and PREFIX.unpack_from(payload) == (0, size - PREFIX.size)
+def _check_size(payload: bytes, size: int) -> None:
+    if len(payload) != size:
+        raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "a frame of another size than its kind has")
 
 
-def _unpadded(payload: bytes) -> bytes:
-    """The payload of a padded frame without its padding (section 6.1).
-
-    Raises:
-        ConnectionFault: there is more padding than payload.
-    """
-    if not payload or payload[0] >= len(payload):
-        raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "more padding than payload")
-    return payload[1 : len(payload) - payload[0]]
+def _check_connection(stream: int) -> None:
+    if stream != 0:
+        raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a frame of the connection on a stream")

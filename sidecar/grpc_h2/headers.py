@@ -25,6 +25,7 @@ _PSEUDO = frozenset({":method", ":scheme", ":path", ":authority"})
 _OF_CONNECTIONS = frozenset({"connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade"})
 _CONTENT_TYPE = "application/grpc"
 _MAX_WORDS = 1024
+_MOST_KNOWN = 64
 
 NO_TABLE = b"\x20"
 """The dynamic table's size update to 0 (RFC 7541, section 6.3), for the first block of a connection.
@@ -63,7 +64,7 @@ class HeaderReader:
         if known is not None:
             return known
         request = _checked(self._decode(block))
-        if _is_all_indices(block):
+        if _is_all_indices(block) and len(self._known) < _MOST_KNOWN:
             self._known[block] = request
         return request
 

@@ -105,11 +105,11 @@ class Sender:
 
     def output(self) -> bytes:
         """What is to be written now; :meth:`handed_over` tells that it was."""
-        self._let_out()
+        if self._waiting:
+            self._let_out()
         data = b"".join(self.frames)
         self.frames.clear()
-        self._written += self.marks
-        self.marks = []
+        self._written, self.marks = self._written + self.marks, []
         return data
 
     def handed_over(self) -> None:

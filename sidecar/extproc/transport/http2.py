@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sidecar.extproc.sessions import Sessions
 from sidecar.extproc.transport.serving import MAX_MESSAGE_BYTES, UnaryMethods
-from sidecar.grpc_h2 import Call, Health, Limits, Server, unary
+from sidecar.grpc_h2 import Call, Health, Limits, Method, Server, unary
 
 METHOD = "/envoy.service.ext_proc.v3.ExternalProcessor/Process"
 
@@ -18,9 +18,14 @@ async def listen(socket: Path, sessions: Sessions, others: UnaryMethods) -> Http
         OSError: the socket cannot be made.
     """
     health = Health()
-    unary_methods = {path: unary(answer) for path, answer in others.items()}
-    methods = {METHOD: lambda call: _Stream(call, sessions), **health.methods, **unary_methods}
+    beside = {path: unary(answer) for path, answer in others.items()}
+    methods = {METHOD: process(sessions), **health.methods, **beside}
     return Http2Service(await Server.listen(socket, methods, Limits(max_message_bytes=MAX_MESSAGE_BYTES)), health)
+
+
+def process(sessions: Sessions) -> Method:
+    """The one method of the service."""
+    return lambda call: _Stream(call, sessions)
 
 
 class Http2Service:

@@ -11,13 +11,13 @@ from types import FrameType
 import pytest
 from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, ProcessingResponse
 
-from sidecar.exchange.delivered import Counts
 from sidecar.extproc.sessions import SURFACE_METADATA, WIRE_METADATA
 from sidecar.extproc.transport.http2 import METHOD, process
 from sidecar.grpc_h2 import Connection, Limits, Status
 from sidecar.grpc_h2.frames import END_STREAM, ErrorCode, Kind, Setting, rst_stream, settings, window_update
 from sidecar.grpc_h2.unframer import Unframer
 from sidecar.responses.errors import ApiError
+from sidecar.responses.marks import Counts
 from tests.core.extproc.test_grpc_aio import WIRES, Node, until
 from tests.core.grpc_h2.peer import GREETING, Frame, data, frames_in, headers, message
 

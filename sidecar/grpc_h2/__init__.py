@@ -20,4 +20,16 @@ from sidecar.grpc_h2.server import Server
 from sidecar.grpc_h2.status import Status
 from sidecar.grpc_h2.unary import Unary, unary
 
-__all__ = ["Call", "Connection", "Health", "Limits", "Method", "Methods", "Receiver", "Server", "Status", "Unary", "unary"]
+__all__ = [
+    "Call",
+    "Connection",
+    "Health",
+    "Limits",
+    "Method",
+    "Methods",
+    "Receiver",
+    "Server",
+    "Status",
+    "Unary",
+    "unary",
+]

@@ -192,14 +192,6 @@ class Call:
             self.renew_credit()
         return len(data)
 
-    def handed(self, mark: int) -> None:
-        """What was sent with ``mark`` has been written."""
-        if not self._closed:
-            try:
-                self.receiver.handed(mark)
-            except Exception:
-                self.fail()
-
     def over(self) -> None:
         """The call has ended, in whatever way: tell the receiver, once."""
         self.sender.forget(self)
@@ -210,7 +202,7 @@ class Call:
                 self.receiver.closed()
             except Exception:
                 _log.exception("the end of a call of %s failed", self.path)
-            # It refers to the call, and need not wait for the garbage collector.
+            # It is told nothing more, and need not wait for the garbage collector: it refers to the call.
             self.receiver = _NOBODY
 
     def fail(self) -> None:

@@ -18,12 +18,13 @@ def apply_settings(payload: bytes, sender: Sender) -> None:
     Raises:
         ConnectionFault: a value is not allowed.
     """
+    window = sender.initial_window
     for setting, value in iter_unpack(">HL", payload):
         match setting:
             case Setting.INITIAL_WINDOW_SIZE:
                 if value > MAX_WINDOW:
                     raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "the initial window is too large")
-                sender.set_initial_window(value)
+                window = value
             case Setting.MAX_FRAME_SIZE:
                 # Larger frames than the default would only let one call hold up the others for longer.
                 if not DEFAULT_FRAME_SIZE <= value <= MAX_FRAME_SIZE:
@@ -34,3 +35,6 @@ def apply_settings(payload: bytes, sender: Sender) -> None:
             case _:
                 # The others limit what we do not do: tables, streams of our own and long lists of headers.
                 pass
+    # Once for all: every stream's window changes with it.
+    if window != sender.initial_window:
+        sender.set_initial_window(window)

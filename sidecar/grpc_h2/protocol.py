@@ -49,8 +49,9 @@ class ServerProtocol(asyncio.Protocol):
     def resume_writing(self) -> None:
         """The socket takes more."""
         self._pause(False)
-        self._transport.resume_reading()
-        self._flush()
+        if not self._transport.is_closing():
+            self._transport.resume_reading()
+            self._flush()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is closed."""

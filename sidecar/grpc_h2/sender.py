@@ -118,8 +118,11 @@ class Sender:
         for call, mark in written:
             if mark is None:
                 call.over()
-            else:
-                call.handed(mark)
+                continue
+            try:
+                call.receiver.handed(mark)
+            except Exception:
+                call.fail()
 
     def lost(self) -> None:
         """The connection has ended: so have its calls, and nothing more is written."""

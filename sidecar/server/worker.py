@@ -167,9 +167,7 @@ def _surfaces(config: Config) -> dict[str, Surface]:
     }
 
 
-async def _listen(
-    config: Config, index: int, sessions: Sessions, authorization: AuthorizationService
-) -> Serving:
+async def _listen(config: Config, index: int, sessions: Sessions, authorization: AuthorizationService) -> Serving:
     path = config.socket(index)
     path.unlink(missing_ok=True)
     service = await TRANSPORTS[config.transport](path, sessions, {CHECK: authorization.answer})

@@ -8,17 +8,19 @@ import logging
 import random
 import sys
 import tracemalloc
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
+import uvloop
 import yaml
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 import sidecar.grpc_h2
 from sidecar.grpc_h2 import Call, Health, Limits, Receiver, Server, Status
+from sidecar.grpc_h2.frames import PREFACE, Kind, Setting, frame, settings, window_update
 from stack.envoy import validate
 from stack.net import free_port
 from stack.paths import ROOT, socket_directory
@@ -181,6 +183,35 @@ async def test_a_server_that_closes_lets_calls_end_and_cuts_off_the_rest(service
     await closing
     assert await endless.code() is grpc.StatusCode.UNAVAILABLE
     assert service.running == set()
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+def test_a_connection_that_is_not_read_is_not_read_from(run: Callable[[Any], None], tmp_path: Path) -> None:
+    """Whatever its windows allow: what it sends waits in its own socket, and all is answered once it reads."""
+    socket = socket_directory(tmp_path) / "test.sock"
+    window = {Setting.INITIAL_WINDOW_SIZE: 2**31 - 1}
+    pings = frame(Kind.PING, 0, 0, b"12345678") * 1000
+    said = PREFACE + settings(window) + window_update(0, 2**31 - 1 - 65_535) + pings
+
+    async def talk() -> None:
+        server = await Server.listen(socket, {}, Limits(max_idle_frames=10**9))
+        reader, writer = await asyncio.open_unix_connection(str(socket), limit=2**16)
+        writer.write(said)
+        for _ in range(500):
+            writer.write(pings)
+        waiting = asyncio.create_task(writer.drain())
+        await asyncio.sleep(1)
+        # 8.5 MB of pings; some two megabytes fit into the buffers between.
+        unsent = writer.transport.get_write_buffer_size()
+        assert unsent > 4_000_000
+        received = 0
+        while received < 501_000 * 17:
+            received += len(await reader.read(2**20))
+        await waiting
+        writer.close()
+        await server.close(1)
+
+    run(talk())
 
 
 SOAK_CALLS = 4000

@@ -288,6 +288,31 @@ def test_a_receiver_that_fails_ends_its_call_alone() -> None:
     assert peer.connection.calls == 1
 
 
+def test_a_receiver_that_fails_when_it_is_told_of_its_message_ends_its_call() -> None:
+    peer = Peer()
+    peer.say(headers(1), headers(3))
+
+    def fail(mark: int) -> None:
+        raise RuntimeError("a fault of the application")
+
+    peer.receivers[1].handed = fail  # type: ignore[method-assign]
+    sent = peer.say(data(1, message(b"x")), data(3, message(b"y")))
+    assert [peer.headers_of(one)["grpc-status"] for one in sent if one.flags & END_STREAM] == ["13"]
+    assert peer.told(3)[-1] == ("handed", 1)
+
+
+def test_a_receiver_that_fails_at_the_end_of_its_call_harms_nobody() -> None:
+    peer = Peer()
+    peer.say(headers(1), headers(3))
+
+    def fail() -> None:
+        raise RuntimeError("a fault of the application")
+
+    peer.receivers[1].closed = fail  # type: ignore[method-assign]
+    peer.say(data(1, b"", end=True), data(3, b"", end=True))
+    assert (peer.connection.calls, peer.told(3)[-1]) == (0, ("closed",))
+
+
 def test_a_connection_that_leaves_lets_its_calls_end() -> None:
     peer = Peer()
     peer.say(headers(1))

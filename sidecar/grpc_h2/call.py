@@ -29,6 +29,7 @@ from sidecar.grpc_h2.unframer import Unframer
 
 _HEAD = response_head()
 _NOBODY = Ignoring()
+_DATA = int(Kind.DATA)
 
 _log = logging.getLogger(__name__)
 
@@ -82,7 +83,7 @@ class Call:
 
     def start(self) -> None:
         """Send the response's head now, and not only with the first message."""
-        if not self._started and self._trailers is None:
+        if not self._started and self._trailers is None and not self._closed:
             self._started = True
             self.sender.headers(self.stream, _HEAD, end=False)
 
@@ -105,7 +106,7 @@ class Call:
             return
         self._window -= size
         sender.window -= size
-        sender.frames.append(MESSAGE_HEAD.pack(size >> 8, size & 255, Kind.DATA, 0, self.stream, 0, length))
+        sender.frames.append(MESSAGE_HEAD.pack(size >> 8, size & 255, _DATA, 0, self.stream, 0, length))
         sender.frames.append(message)
         if mark:
             sender.marks.append((self, mark))
@@ -179,6 +180,9 @@ class Call:
     def let_out(self, most: int) -> int:
         """Send at most ``most`` bytes of what waits, as one frame; how many were sent."""
         assert self._backlog is not None
+        if self._window <= 0:
+            # The peer has made it smaller meanwhile.
+            return 0
         data, marks = self._backlog.take(min(most, self._window))
         self._window -= len(data)
         self.sender.frames.append(frame(Kind.DATA, 0, self.stream, data))

@@ -173,6 +173,17 @@ def test_a_client_that_takes_a_call_back_is_told_to_the_receiver_once() -> None:
     assert peer.told(1) == [("opened", ECHO), ("received", b"x"), ("closed",)]
 
 
+def test_nothing_is_sent_on_a_call_that_was_taken_back() -> None:
+    peer = Peer()
+    peer.say(headers(1, RECORD))
+    the_call = peer.receivers[1].call
+    peer.say(rst_stream(1, ErrorCode.CANCEL))
+    the_call.start()
+    the_call.send(b"x", 1)
+    the_call.finish()
+    assert peer.sent() == []
+
+
 def test_a_lost_connection_ends_its_calls() -> None:
     peer = Peer()
     peer.say(headers(1), headers(3, RECORD))

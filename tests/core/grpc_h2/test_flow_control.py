@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from sidecar.grpc_h2 import Call, Limits
-from sidecar.grpc_h2.frames import ErrorCode, Kind, rst_stream, window_update
+from sidecar.grpc_h2.frames import DEFAULT_WINDOW, ErrorCode, Kind, Setting, rst_stream, settings, window_update
 from tests.core.grpc_h2.peer import OK, RECORD, Frame, Peer, data, headers, kinds, message, messages_in
 
 LIMITS = Limits(stream_window=100_000, connection_window=200_000)
@@ -183,3 +185,73 @@ def test_a_window_may_be_as_large_as_it_can() -> None:
 def test_windows_cannot_be_smaller_than_peers_expect(name: str) -> None:
     with pytest.raises(ValueError, match="65,535"):
         Limits(**{name: 65_534})
+
+
+class Windows:
+    """What a peer has granted, as it sees it: the windows of the connection and of the streams 1, 3 and 5."""
+
+    def __init__(self) -> None:
+        self.initial = DEFAULT_WINDOW
+        self.of = dict.fromkeys((0, 1, 3, 5), DEFAULT_WINDOW)
+
+    def open(self, stream: int, increment: int) -> bytes:
+        self.of[stream] += increment
+        return window_update(stream, increment)
+
+    def set_initial(self, size: int) -> bytes:
+        for stream in (1, 3, 5):
+            self.of[stream] += size - self.initial
+        self.initial = size
+        return settings({Setting.INITIAL_WINDOW_SIZE: size})
+
+    def take(self, sent: list[Frame]) -> None:
+        for one in sent:
+            if one.kind is Kind.DATA:
+                for stream in (0, one.stream):
+                    self.of[stream] -= len(one.payload)
+                    assert self.of[stream] >= 0
+
+
+sizes = st.sampled_from([0, 1, 30, 1000, 16_379, 16_380, 70_000])
+moves = st.lists(
+    st.one_of(
+        st.tuples(st.just("send"), st.sampled_from([1, 3, 5]), sizes),
+        st.tuples(st.just("open"), st.sampled_from([0, 1, 3, 5]), st.sampled_from([1, 100, 20_000, 100_000])),
+        st.tuples(st.just("initial"), st.just(0), st.sampled_from([0, 1, 10_000, 65_535, 300_000])),
+    ),
+    max_size=25,
+)
+
+
+@given(moves, st.booleans())
+# What waits for the connection's window, on a stream whose own becomes smaller meanwhile.
+@example([("initial", 0, 300_000), ("send", 1, 70_000), ("initial", 0, 1), ("open", 0, 20_000)], True)
+def test_no_window_is_overrun_and_all_comes_in_order(moves: list[tuple[str, int, int]], finish: bool) -> None:
+    peer, windows = Peer(), Windows()
+    calls = dict(zip((1, 3, 5), started(peer, 1, 3, 5), strict=True))
+    expected = dict.fromkeys(calls, b"")
+    received = dict.fromkeys(calls, b"")
+    marks = dict.fromkeys(calls, 0)
+
+    def take(sent: list[Frame]) -> None:
+        windows.take(sent)
+        for stream in calls:
+            received[stream] += messages_in(sent, stream)
+
+    for what, stream, size in moves:
+        if what == "send":
+            marks[stream] += 1
+            text = bytes([marks[stream] % 256]) * size
+            calls[stream].send(text, marks[stream])
+            expected[stream] += message(text)
+            take(peer.sent())
+        else:
+            take(peer.say(windows.open(stream, size) if what == "open" else windows.set_initial(size)))
+    if finish:
+        for call in calls.values():
+            call.finish()
+    take(peer.say(windows.set_initial(5_000_000), windows.open(0, 5_000_000)))
+    assert received == expected
+    ends = [("closed",)] if finish else []
+    for stream in calls:
+        assert peer.told(stream)[1:] == [("handed", mark + 1) for mark in range(marks[stream])] + ends

@@ -19,7 +19,7 @@ import yaml
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 import sidecar.grpc_h2
-from sidecar.grpc_h2 import Call, Health, Limits, Receiver, Server, Status
+from sidecar.grpc_h2 import Call, Health, Limits, Receiver, Server, Status, unary
 from sidecar.grpc_h2.frames import PREFACE, Kind, Setting, frame, settings, window_update
 from stack.envoy import validate
 from stack.net import free_port
@@ -29,6 +29,7 @@ from stack.sidecar import is_serving
 from tests.e2e.raw_http import exchange, request
 
 ECHO, HOLD, FAIL = "/test.Service/Echo", "/test.Service/Hold", "/test.Service/Fail"
+ANSWER = "/test.Service/Answer"
 OPTIONS = [("grpc.enable_http_proxy", 0), ("grpc.max_receive_message_length", -1)]
 
 
@@ -60,11 +61,34 @@ def fail(call: Call) -> Receiver:
     raise RuntimeError("a fault of the application")
 
 
+class Answers:
+    """A method that a coroutine answers."""
+
+    def __init__(self) -> None:
+        self.release = asyncio.Event()
+        self.begun = 0
+        self.given_up = 0
+
+    async def answer(self, request: bytes) -> bytes:
+        self.begun += 1
+        if request == b"fail":
+            raise RuntimeError("a fault of the application")
+        try:
+            await self.release.wait()
+        except asyncio.CancelledError:
+            self.given_up += 1
+            raise
+        return b"answer to " + request
+
+
 class Service:
     """A server, a channel to it, and the calls that its methods have under way."""
 
-    def __init__(self, server: Server, health: Health, channel: grpc.aio.Channel, running: set[Echo]) -> None:
-        self.server, self.health, self.channel, self.running = server, health, channel, running
+    def __init__(
+        self, server: Server, health: Health, channel: grpc.aio.Channel, running: set[Echo], answers: Answers
+    ) -> None:
+        self.server, self.health, self.channel = server, health, channel
+        self.running, self.answers = running, answers
 
     def stream(self, method: str = ECHO) -> Any:
         """A call of one of the methods."""
@@ -79,16 +103,18 @@ class Service:
 async def service(tmp_path: Path) -> AsyncIterator[Service]:
     socket = socket_directory(tmp_path) / "test.sock"
     running: set[Echo] = set()
+    answers = Answers()
     health = Health()
     methods = {
         ECHO: lambda call: Echo(call, running),
         HOLD: lambda call: Echo(call, running, hold=True),
         FAIL: fail,
+        ANSWER: unary(answers.answer),
         **health.methods,
     }
     server = await Server.listen(socket, methods, Limits(max_message_bytes=8 * 1024 * 1024))
     async with grpc.aio.insecure_channel(f"unix:{socket}", options=OPTIONS) as channel:
-        yield Service(server, health, channel, running)
+        yield Service(server, health, channel, running, answers)
     await server.close(0)
 
 
@@ -123,9 +149,7 @@ async def test_a_call_that_is_cancelled_ends(service: Service) -> None:
     assert len(service.running) == 10
     for call in calls:
         call.cancel()
-    async with asyncio.timeout(10):
-        while service.running:
-            await asyncio.sleep(0.01)
+    await until(lambda: not service.running)
 
 
 async def test_a_client_that_does_not_read_is_not_answered_into_memory(service: Service) -> None:
@@ -167,6 +191,30 @@ async def test_a_method_of_one_message_gets_one(service: Service, messages: list
     with pytest.raises(grpc.aio.AioRpcError) as failed:
         _ = [one async for one in service.channel.stream_stream("/grpc.health.v1.Health/Check")(iter(messages))]
     assert failed.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+async def test_a_coroutine_answers_while_others_wait(service: Service) -> None:
+    answers = [asyncio.ensure_future(service.channel.unary_unary(ANSWER)(b"%d" % number)) for number in range(3)]
+    await until(lambda: service.answers.begun == 3)
+    assert await service.echo(b"meanwhile") == [b"meanwhile"]
+    service.answers.release.set()
+    assert await asyncio.gather(*answers) == [b"answer to 0", b"answer to 1", b"answer to 2"]
+    with pytest.raises(grpc.aio.AioRpcError) as failed:
+        await service.channel.unary_unary(ANSWER)(b"fail")
+    assert failed.value.code() is grpc.StatusCode.INTERNAL
+
+
+async def test_a_coroutine_whose_client_has_gone_is_cancelled(service: Service) -> None:
+    call = service.channel.unary_unary(ANSWER)(b"x")
+    await until(lambda: service.answers.begun == 1)
+    call.cancel()
+    await until(lambda: service.answers.given_up == 1)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0.01)
 
 
 async def test_a_server_that_closes_lets_calls_end_and_cuts_off_the_rest(service: Service) -> None:
@@ -253,9 +301,7 @@ async def soak(service: Service, calls: int, seed: int) -> None:
             await run(service, kind)
 
     await asyncio.gather(*(one_after_another() for _ in range(50)))
-    async with asyncio.timeout(20):
-        while service.running:
-            await asyncio.sleep(0.01)
+    await until(lambda: not service.running)
 
 
 async def run(service: Service, kind: str) -> None:

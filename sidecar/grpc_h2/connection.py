@@ -9,6 +9,7 @@ Source: RFC 9113; the gRPC over HTTP/2 protocol page.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from sidecar.grpc_h2.blocks import PRIORITY_BYTES, Block, Blocks, unpadded
@@ -44,6 +45,8 @@ from sidecar.grpc_h2.unframer import PREFIX
 _DATA = int(Kind.DATA)
 # A smaller step is worth no frame. Larger ones need no count: the window cannot grow beyond its maximum.
 _SMALL_STEP = 1024
+
+_log = logging.getLogger(__name__)
 
 
 class Connection:
@@ -88,6 +91,7 @@ class Connection:
         try:
             self._read(data)
         except ConnectionFault as fault:
+            _log.warning("a connection was ended (%s): %s", fault.code.name, fault.words)
             self._terminate(fault.code, fault.words)
         finally:
             self._sender.reading = False

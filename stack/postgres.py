@@ -31,6 +31,8 @@ _ROLE = "sidecar"
 _READY_SECONDS = 60.0
 _SETTINGS = {
     "listen_addresses": "",
+    # Files beside the data, which go with it; shared memory would stay behind when the server is killed.
+    "dynamic_shared_memory_type": "mmap",
     "max_connections": "200",
     "unix_socket_permissions": "0700",
     "log_min_messages": "warning",
@@ -144,12 +146,15 @@ class Postgres:
 
     def kill(self) -> None:
         """End the server and all its processes at once."""
+        # The seventh line is the key and the identifier of its System V shared memory, which would stay behind.
+        noted = (self.data / "postmaster.pid").read_text().splitlines()
         # Each of its processes leads a session of its own.
         children = procfs.children(self.process.pid)
         self.process.kill()
         for pid in children:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+        subprocess.run(["ipcrm", "--shmem-id", noted[6].split()[1]], capture_output=True, check=False)
 
     def end(self) -> None:
         """End the server in order; open transactions are rolled back."""
@@ -157,8 +162,8 @@ class Postgres:
 
     def stop(self) -> None:
         """End the server and remove its data."""
-        # An orderly end would first write the data.
-        self.kill()
+        # Its immediate shutdown, which writes no data, and leaves no shared memory behind, as being killed would.
+        self.process.stop(ask=signal.SIGQUIT)
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def _make(self) -> None:

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, text
 
 from sidecar.admission import statements
 from sidecar.admission.entries import Settlement
+from sidecar.admission.lessee import return_all
 from sidecar.admission.statements import Statement
 from sidecar.store import now_us
 
@@ -31,10 +32,10 @@ _COUNT = Statement(
     {"id": "text", "output": "bigint", "reasoning": "bigint", "at": "bigint"},
 )
 _FORGET = Statement("DELETE FROM workers WHERE id IN (SELECT id FROM {rows})", {"id": "text"})
-# Of a worker that died before its first beat only reservations tell.
+# Of a worker that died before its first beat only what it has taken tells.
 _ALL = text(
-    "SELECT id, beats FROM workers UNION ALL SELECT DISTINCT worker, -1 FROM reservations "
-    "WHERE settled_at IS NULL AND worker NOT IN (SELECT id FROM workers)"
+    "SELECT id, beats FROM workers UNION ALL SELECT worker, -1 FROM (SELECT worker FROM reservations "
+    "WHERE settled_at IS NULL UNION SELECT worker FROM leases) AS taken WHERE worker NOT IN (SELECT id FROM workers)"
 )
 _LEFT = text(
     "SELECT id, input_tokens, delivered_output, delivered_reasoning FROM reservations "
@@ -71,10 +72,11 @@ class Beats:
 
 
 class ForgetWorkers:
-    """The operation that removes workers which have left nothing open, by their names."""
+    """The operation that removes workers which have left nothing open, by their names; what they leased goes back."""
 
     def perform(self, connection: Connection, items: Sequence[str]) -> Sequence[None]:
         """Remove all ``items``."""
+        return_all(connection, items)
         _FORGET.run(connection, [{"id": id} for id in sorted(set(items))])
         return [None] * len(items)
 

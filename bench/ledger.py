@@ -33,12 +33,15 @@ SECONDS = 4.0
 
 @dataclass(frozen=True)
 class Case:
-    """One run: an engine, the nodes, how many organizations they serve, and the callers of each node."""
+    """One run: an engine, the nodes, how many organizations they serve, the callers of each node, for how many
+    seconds they lease (0: never), and what each statement takes longer than to the server on this machine."""
 
     engine: str
     nodes: int
     organizations: int
     callers: int
+    lease_seconds: int = 0
+    round_trip_ms: int = 0
 
 
 CASES = [
@@ -48,15 +51,19 @@ CASES = [
         for organizations in (MANY, 1)
         for nodes in (1, 4, 16)
     ),
+    *(Case("PostgreSQL", 16, 1, callers, lease_seconds=5) for callers in (1, CALLERS)),
+    # Where the wait for each other is not that for a processor.
+    *(Case("PostgreSQL", 16, 1, 1, lease_seconds, round_trip_ms=10) for lease_seconds in (0, 5)),
     *(Case("SQLite", workers, MANY, callers) for callers in (1, CALLERS) for workers in (1, 4)),
 ]
 
 """For how long each case is measured."""
 
 HEAD = (
-    "| store | nodes | organizations | callers each | reservations/s | p50 ms | p99 ms | transactions/s each "
+    "| store | nodes | organizations | callers each | lease s | round trip ms "
+    "| reservations/s | p50 ms | p99 ms | transactions/s each "
     "| pieces per transaction | statements per transaction | node µs | server µs | others | failed |\n"
-    "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
+    "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
 )
 
 
@@ -112,6 +119,8 @@ def run_case(case: Case, url: str, server: int) -> str:
         case.nodes,
         case.organizations,
         case.callers,
+        case.lease_seconds or "-",
+        case.round_trip_ms or "-",
         f"{done / seconds:.0f}",
         f"{percentiles[49]:.1f}",
         f"{percentiles[98]:.1f}",
@@ -128,7 +137,14 @@ def run_case(case: Case, url: str, server: int) -> str:
 
 @contextmanager
 def _node(case: Case, url: str) -> Iterator[subprocess.Popen[str]]:
-    options = {"url": url, "organizations": case.organizations, "callers": case.callers, "seconds": SECONDS}
+    options = {
+        "url": url,
+        "organizations": case.organizations,
+        "lease-seconds": case.lease_seconds,
+        "round-trip-ms": case.round_trip_ms,
+        "callers": case.callers,
+        "seconds": SECONDS,
+    }
     node = subprocess.Popen(
         [sys.executable, "-m", "bench.ledger_node", *(f"--{name}={value}" for name, value in options.items())],
         cwd=ROOT,

@@ -21,6 +21,7 @@ from sqlalchemy import Engine, event
 
 from sidecar.admission.entries import Admitted, ReservationRequest, Settlement
 from sidecar.admission.ledger import Ledger
+from sidecar.admission.lessee import Lessee
 from sidecar.admission.limits import Limits
 from sidecar.admission.prices import PriceList
 from sidecar.admission.terms import TermsReader
@@ -46,18 +47,22 @@ class Figures:
 class Node:
     """A store, a ledger on it, and what they have done since :meth:`begin`."""
 
-    def __init__(self, url: str, organizations: int) -> None:
+    def __init__(self, url: str, organizations: int, lease_seconds: int = 0, round_trip_ms: int = 0) -> None:
         self._store = Store(url)
-        self._ledger = Ledger(PriceList({}), TermsReader(LIMITS))
         self._organizations = organizations
         self._numbers = count()
         self._name = f"node-{os.getpid()}"
+        lessee = Lessee(self._name, lease_seconds) if lease_seconds else None
+        self._ledger = Ledger(PriceList({}), TermsReader(LIMITS), lessee=lessee)
         self._executed = 0
+        self._round_trip_seconds = round_trip_ms / 1000
         self.figures = Figures([])
         event.listen(Engine, "before_cursor_execute", self._note)
 
     def _note(self, *_: object) -> None:
         self._executed += 1
+        # The store's thread waits, as it would for a server that is far away.
+        time.sleep(self._round_trip_seconds)
 
     async def connect(self) -> None:
         """Open the store."""
@@ -113,12 +118,14 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--url", required=True)
     parser.add_argument("--organizations", type=int, required=True)
+    parser.add_argument("--lease-seconds", type=int, required=True)
+    parser.add_argument("--round-trip-ms", type=int, required=True)
     parser.add_argument("--callers", type=int, required=True)
     parser.add_argument("--seconds", type=float, required=True)
     options = parser.parse_args()
 
     async def run() -> None:
-        node = Node(options.url, options.organizations)
+        node = Node(options.url, options.organizations, options.lease_seconds, options.round_trip_ms)
         await node.connect()
         print("ready", flush=True)
         await asyncio.to_thread(sys.stdin.readline)

@@ -68,11 +68,15 @@ def limits_of(organization: str, model: str, applied: Applied, now: int) -> Iter
 
 
 class Balances:
-    """The balances that one transaction works on, as of ``now`` on the store's clock."""
+    """The balances that one transaction works on, as of ``now`` on the store's clock.
 
-    def __init__(self, levels: Mapping[Key, Level], now: int) -> None:
+    Of a balance in ``rests`` the level is that of a lease, beside which there is a rest.
+    """
+
+    def __init__(self, levels: Mapping[Key, Level], now: int, rests: Mapping[Key, Level] | None = None) -> None:
         self._levels = dict(levels)
         self._before = dict(levels)
+        self._rests = rests or {}
         self.now = now
 
     def __contains__(self, key: Key) -> bool:
@@ -81,6 +85,19 @@ class Balances:
     def bucket(self, limit: Limit) -> Bucket:
         """A rate's bucket, filled up until now."""
         return limit.bucket(self._levels[limit.key]).at(self.now)
+
+    def told(self, limit: Limit) -> Bucket:
+        """A rate's bucket as clients are told of it: with the rest, where there is one."""
+        bucket = self.bucket(limit)
+        rest = self._rests.get(limit.key)
+        if rest is None:
+            return bucket
+        whole = limit.bucket(rest).at(self.now)
+        return Bucket(limit.limit, min(whole.capacity, whole.level + bucket.level), self.now)
+
+    def level(self, key: Key) -> Level:
+        """A balance as it is now."""
+        return self._levels[key]
 
     def count(self, key: Key) -> int:
         """How many are under way, or have been used."""

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, text
 
 from sidecar.admission import statements
 from sidecar.admission.entries import Settlement
+from sidecar.admission.lessee import return_all
 from sidecar.admission.statements import Statement
 from sidecar.store import now_us
 
@@ -33,8 +34,9 @@ _COUNT = Statement(
 _FORGET = Statement("DELETE FROM workers WHERE id IN (SELECT id FROM {rows})", {"id": "text"})
 _OLDEST = text("SELECT id, beats FROM workers ORDER BY seen_at, id LIMIT 64")
 _ADOPT = text(
-    "INSERT INTO workers (id, node, seen_at, beats) SELECT DISTINCT worker, node, 0, 0 FROM reservations r "
-    "WHERE settled_at IS NULL AND NOT EXISTS (SELECT 1 FROM workers w WHERE w.id = r.worker) ON CONFLICT DO NOTHING"
+    "INSERT INTO workers (id, node, seen_at, beats) SELECT worker, max(node), 0, 0 FROM "
+    "(SELECT worker, node FROM reservations WHERE settled_at IS NULL UNION SELECT worker, '' FROM leases) AS taken "
+    "WHERE NOT EXISTS (SELECT 1 FROM workers w WHERE w.id = taken.worker) GROUP BY worker ON CONFLICT DO NOTHING"
 )
 _LEFT = text(
     "SELECT id, input_tokens, delivered_output, delivered_reasoning FROM reservations "
@@ -71,16 +73,17 @@ class Beats:
 
 
 class ForgetWorkers:
-    """The operation that removes workers which have left nothing open, by their names."""
+    """The operation that removes workers which have left nothing open, by their names; what they leased goes back."""
 
     def perform(self, connection: Connection, items: Sequence[str]) -> Sequence[None]:
         """Remove all ``items``."""
+        return_all(connection, items)
         _FORGET.run(connection, [{"id": id} for id in sorted(set(items))])
         return [None] * len(items)
 
 
 class AdoptWorkers:
-    """The operation that makes known those who died before their first beat: only their reservations tell of them."""
+    """The operation that makes known who died before the first beat: only what they have taken tells of them."""
 
     def perform(self, connection: Connection, items: Sequence[None]) -> Sequence[None]:
         """Make them known, as not heard of yet."""

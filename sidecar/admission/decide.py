@@ -55,8 +55,13 @@ def decide(applicant: Applicant, balances: Balances) -> Admitted | Refused:
 
 def standing(limits: Sequence[Limit], balances: Balances) -> Standing:
     """The buckets that clients are told of."""
-    buckets = {limit.key.kind: balances.bucket(limit) for limit in limits if limit.key.kind in ("requests", "tokens")}
+    buckets = {limit.key.kind: balances.told(limit) for limit in limits if limit.key.kind in ("requests", "tokens")}
     return Standing(buckets.get("requests"), buckets.get("tokens"))
+
+
+def most_needed(limit: Limit, request: ReservationRequest) -> int:
+    """The units that ``request`` takes if all of them are there."""
+    return request.image_bytes if limit.key.kind == "image_bytes" else _needed(limit, request)
 
 
 def _refusal(applicant: Applicant, balances: Balances) -> Refused | None:

@@ -7,15 +7,19 @@ was made is not made again, and a settlement counts once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
 from sqlalchemy import Connection
 
 from sidecar.admission import statements
 from sidecar.admission.accounts import Accounts
+from sidecar.admission.balance_rows import balance_rows, lock_balances, write_balances
 from sidecar.admission.balances import Balances, Key, Level, Limit
-from sidecar.admission.decide import Applicant, decide
+from sidecar.admission.decide import Applicant, decide, most_needed
 from sidecar.admission.entries import Admitted, Entry, ImagesFetched, Outcome, ReservationRequest
+from sidecar.admission.leases import Flow
+from sidecar.admission.lessee import Lessee
 from sidecar.admission.prices import PriceList
 from sidecar.admission.reservation import Reservation, new_row
 from sidecar.admission.settlements import Settlements
@@ -36,11 +40,18 @@ class Ledger:
     is :class:`Settled`, of :class:`ImagesFetched` nothing.
     """
 
-    def __init__(self, prices: PriceList, terms: TermsReader, clock: Callable[[Connection], int] = now_us) -> None:
-        """``clock`` is the store's, in microseconds since the epoch."""
+    def __init__(
+        self,
+        prices: PriceList,
+        terms: TermsReader,
+        clock: Callable[[Connection], int] = now_us,
+        lessee: Lessee | None = None,
+    ) -> None:
+        """``clock`` is the store's, in microseconds since the epoch. Without a ``lessee`` nothing is leased."""
         self._prices = prices
         self._terms = terms
         self._clock = clock
+        self._lessee = lessee
         # Balances that are there, most likely.
         self._known: set[Key] = set()
 
@@ -56,7 +67,18 @@ class Ledger:
         settlements = Settlements(connection, items, found, self._prices, now)
         new = [request for request in requests if request.id not in found]
         limits = {request.id: self._terms.limits(request.organization_id, request.model, now) for request in new}
-        balances = self._lock_balances(connection, limits.values(), settlements.balance_keys(), now)
+        asked = {limit.key: limit for of in limits.values() for limit in of}
+        keys = {*asked, *settlements.balance_keys()}
+        leased = None
+        if self._lessee is not None:
+            known = {**settlements.limits(self._terms), **asked}
+            leased = self._lessee.lock(connection, keys, known, _flows(settlements, new, limits), now)
+            keys -= leased.sufficient
+        levels = self._lock_balances(connection, asked, keys, now)
+        # The time after the wait for the locks: by the one before it, a bucket could have been filled beyond it, and
+        # the time between would count twice.
+        locked_at = self._clock(connection) if keys else now
+        balances = Balances(levels, locked_at) if leased is None else leased.balances(levels, locked_at)
         prices = {request.id: self._estimate(request, now) for request in new}
         accounts = Accounts(connection, settlements.debtors() | self._debtors(new, prices))
 
@@ -78,33 +100,30 @@ class Ledger:
 
         settlements.write()
         statements.ADD_RESERVATIONS.run(connection, [*admitted, *settlements.voided])
-        statements.SET_BALANCES.run(connection, [_balance(*entry) for entry in balances.changed().items()])
+        write_balances(connection, balances.changed() if leased is None else leased.write(connection, balances))
         accounts.write()
         return [outcomes[item.id] if not isinstance(item, ImagesFetched) else None for item in items]
 
     def _lock_balances(
-        self, connection: Connection, limits: Iterable[Sequence[Limit]], others: Iterable[Key], now: int
-    ) -> Balances:
-        """The balances that are asked for or given back to. Those that do not exist yet begin with nothing taken.
+        self, connection: Connection, asked: Mapping[Key, Limit], keys: Set[Key], now: int
+    ) -> dict[Key, Level]:
+        """The balances ``keys``. Those that are ``asked`` for and do not exist yet begin with nothing taken.
 
         Missing ones are added before any is locked: whoever held locks while waiting for another to have added one
         could be waited for by that other.
         """
-        asked = {limit.key: limit for of in limits for limit in of}
-        keys = sorted({*asked, *others})
-        self._add_balances(connection, [limit for key, limit in sorted(asked.items()) if key not in self._known], now)
-        levels = _read_balances(connection, keys)
-        missing = [limit for key, limit in sorted(asked.items()) if key not in levels]
+        wanted = [asked[key] for key in sorted(asked.keys() & keys)]
+        self._add_balances(connection, [limit for limit in wanted if limit.key not in self._known], now)
+        levels = lock_balances(connection, keys)
+        missing = [limit for limit in wanted if limit.key not in levels]
         if missing:
             # They have been deleted, or the transaction that added them was rolled back.
             self._add_balances(connection, missing, now)
-            levels = _read_balances(connection, keys)
-        # The time after the wait for the locks: by the one before it, a bucket could have been filled beyond it, and
-        # the time between would count twice.
-        return Balances(levels, self._clock(connection))
+            levels = lock_balances(connection, keys)
+        return levels
 
     def _add_balances(self, connection: Connection, limits: Sequence[Limit], now: int) -> None:
-        rows = [_balance(limit.key, limit.start(now)) for limit in limits]
+        rows = balance_rows({limit.key: limit.start(now) for limit in limits})
         statements.ADD_BALANCES.run(connection, rows)
         if len(self._known) + len(rows) > _MOST_KNOWN:
             self._known.clear()
@@ -128,10 +147,15 @@ def _made_before(reservation: Reservation) -> Admitted | GivenUpError:
     return Admitted(image_bytes=reservation.image_bytes)
 
 
-def _read_balances(connection: Connection, keys: Iterable[Key]) -> dict[Key, Level]:
-    rows = statements.LOCK_BALANCES.run(connection, [key._asdict() for key in keys])
-    return {Key(row.organization_id, row.model, row.kind, row.period): Level(row.level, row.updated_at) for row in rows}
-
-
-def _balance(key: Key, level: Level) -> dict[str, object]:
-    return {**key._asdict(), **level._asdict()}
+def _flows(
+    settlements: Settlements, new: Iterable[ReservationRequest], limits: Mapping[str, Sequence[Limit]]
+) -> Mapping[Key, Flow]:
+    """What a transaction does with each balance if all that are ``new`` are admitted."""
+    flows: defaultdict[Key, Flow] = defaultdict(Flow)
+    for _, key, units in settlements.given_back():
+        flows[key].given += max(0, units)
+        flows[key].taken += max(0, -units)
+    for request in new:
+        for limit in limits[request.id]:
+            flows[limit.key].wanted += most_needed(limit, request)
+    return flows

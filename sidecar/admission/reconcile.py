@@ -145,14 +145,18 @@ def _held(connection: Connection) -> Iterator[Finding]:
 
 
 def _concurrent(connection: Connection) -> Iterator[Finding]:
-    """How many are under way, against the open reservations that were counted."""
+    """How many are under way, against the open reservations that were counted, and what workers have leased."""
     counted = Counter[Key]()
     for row in connection.execute(text("SELECT * FROM reservations WHERE settled_at IS NULL")):
         counted.update(key for key in Reservation.of(row._asdict()).balance_keys() if key.kind == "concurrent")
     rows = connection.execute(
-        text("SELECT organization_id, model, kind, period, level FROM balances WHERE kind = 'concurrent'")
+        text(
+            "SELECT b.organization_id, b.model, b.kind, b.period, b.level - coalesce(sum(l.level), 0) FROM balances b"
+            " LEFT JOIN leases l ON l.organization_id = b.organization_id AND l.model = b.model AND l.kind = b.kind"
+            " AND l.period = b.period WHERE b.kind = 'concurrent' GROUP BY 1, 2, 3, 4, b.level"
+        )
     )
-    levels = {Key(*names): level for *names, level in rows}
+    levels = {Key(*names): int(level) for *names, level in rows}
     for key in sorted(counted.keys() | levels.keys()):
         found, expected = levels.get(key, 0), counted[key]
         if found != expected:

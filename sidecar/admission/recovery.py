@@ -16,6 +16,7 @@ from sidecar.admission.beats import AdoptWorkers, Beat, Beats, ForgetWorkers, Wa
 from sidecar.admission.checkpoint import Checkpoint, DeadCheckpoint, claim_dead
 from sidecar.admission.entries import Entry, Settlement
 from sidecar.admission.ledger import Ledger
+from sidecar.admission.lessee import Lessee, ReturnLeases
 from sidecar.admission.spool import Spool
 from sidecar.responses.marks import Counts
 from sidecar.store import Store, StoreUnavailable
@@ -47,14 +48,16 @@ class Recovery:
         node: str,
         spool: Spool | None = None,
         clock: Callable[[], float] = time.monotonic,
+        lessee: Lessee | None = None,
     ) -> None:
-        """``clock`` is monotonic, in seconds."""
+        """``clock`` is monotonic, in seconds; ``lessee`` is the ledger's."""
         self._store = store
         self._ledger = ledger
         self._checkpoint = checkpoint
         self._node = node
         self._spool = spool
         self._clock = clock
+        self._lessee, self._return = lessee, ReturnLeases()
         self._beats, self._forget, self._adopt = Beats(), ForgetWorkers(), AdoptWorkers()
         self._adopt_at = clock()
         self._watch = Watch(_LONGEST_PAUSE_SECONDS)
@@ -67,6 +70,8 @@ class Recovery:
             group.create_task(_repeat(self.settle_dead, LOOK_SECONDS))
             group.create_task(_repeat(self.beat, BEAT_SECONDS))
             group.create_task(_repeat(self.settle_lost, BEAT_SECONDS))
+            if self._lessee is not None:
+                group.create_task(_repeat(self.return_leases, LOOK_SECONDS))
             if self._spool is not None:
                 group.create_task(_repeat(self._spool.move, LOOK_SECONDS))
                 group.create_task(_repeat(self._spool.copy_terms, LOOK_SECONDS))
@@ -123,6 +128,15 @@ class Recovery:
         for worker in self._watch.look(beats, self._clock()):
             _log.warning("the worker %s has not been heard of for a minute: what it has left is settled", worker)
             await self._settle_rows(worker, NODE_LOST)
+
+    async def return_leases(self) -> None:
+        """Give back what is left in this worker's leases that have run out.
+
+        Raises:
+            StoreUnavailable: the store does not answer; they are there to be given back later.
+        """
+        if self._lessee is not None and await self._store.read(self._lessee.has_ending):
+            await self._store.run(self._return, self._lessee)
 
     async def _settle_file(self, dead: DeadCheckpoint) -> bool:
         """Whether all that the file's worker has left could be settled."""

@@ -2,62 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from sidecar.admission.balances import Balances, Key, Limit
+from sidecar.admission.balances import RATES, Balances, Key, Limit
 from sidecar.admission.entries import Settlement
 from sidecar.admission.reservation import Reservation
 
 
-def give_back(
-    reservation: Reservation,
-    settlement: Settlement,
-    counted: Mapping[str, int],
-    limits: Sequence[Limit],
-    balances: Balances,
-) -> None:
-    """Balance what was reserved with what was used.
+def unused(reservation: Reservation, settlement: Settlement, counted: Mapping[str, int]) -> Iterator[tuple[Key, int]]:
+    """What goes back to each balance, in its units; negative where more was used than had been reserved.
 
     Rates count what the model generated, quotas what is billed (``counted``). A request counts as one, unless the model
-    generated nothing and the client is not to blame. ``limits`` are those of today: what is no longer limited is no
-    longer counted.
+    generated nothing and the client is not to blame.
     """
     for key in reservation.balance_keys():
-        if key not in balances:
-            continue
         if key.kind == "concurrent":
-            balances.add(key, -1)
+            yield key, 1
         elif key.kind == "quota":
-            billed = counted["input_tokens"] + counted["output_tokens"]
-            balances.add(key, billed - reservation.tokens)
+            yield key, reservation.tokens - counted["input_tokens"] - counted["output_tokens"]
+        elif key.kind == "requests":
+            yield key, 0 if settlement.begun or settlement.outcome == "client_gone" else 1
+        elif key.kind == "image_bytes":
+            yield key, reservation.image_bytes - counted["image_bytes"]
         else:
-            _give_back_rate(key, _unused(key, reservation, settlement, counted), limits, balances)
+            used = settlement.input_tokens + settlement.generated_tokens if settlement.begun else 0
+            yield key, reservation.tokens - used
 
 
-def give_back_images(reservation: Reservation, used: int, limits: Sequence[Limit], balances: Balances) -> None:
-    """Of the reserved image bytes, give back what was not ``used``."""
+def unused_images(reservation: Reservation, used: int) -> Iterator[tuple[Key, int]]:
+    """Of the reserved image bytes, what was not ``used``."""
     for key in reservation.balance_keys():
-        if key.kind == "image_bytes" and key in balances:
-            _give_back_rate(key, reservation.image_bytes - used, limits, balances)
+        if key.kind == "image_bytes":
+            yield key, reservation.image_bytes - used
 
 
-def count_difference(difference: Mapping[str, int], reservation: Reservation, balances: Balances) -> None:
+def difference(correction: Mapping[str, int], reservation: Reservation) -> Iterator[tuple[Key, int]]:
     """A correction: quotas count the tokens that were not known of when the reservation was settled."""
     for key in reservation.balance_keys():
-        if key.kind == "quota" and key in balances:
-            balances.add(key, difference["input_tokens"] + difference["output_tokens"])
+        if key.kind == "quota":
+            yield key, -correction["input_tokens"] - correction["output_tokens"]
 
 
-def _unused(key: Key, reservation: Reservation, settlement: Settlement, counted: Mapping[str, int]) -> int:
-    if key.kind == "requests":
-        return 0 if settlement.begun or settlement.outcome == "client_gone" else 1
-    if key.kind == "image_bytes":
-        return reservation.image_bytes - counted["image_bytes"]
-    used = settlement.input_tokens + settlement.generated_tokens if settlement.begun else 0
-    return reservation.tokens - used
-
-
-def _give_back_rate(key: Key, units: int, limits: Sequence[Limit], balances: Balances) -> None:
+def give_back(key: Key, units: int, limits: Sequence[Limit], balances: Balances) -> None:
+    """Give ``units`` back to a balance, or take more. ``limits`` are those of today: what is no longer limited is no
+    longer counted."""
+    if key not in balances:
+        return
+    if key.kind not in RATES:
+        balances.add(key, -units)
+        return
     limit = next((limit for limit in limits if limit.key == key), None)
     if limit is not None:
         bucket = balances.bucket(limit)

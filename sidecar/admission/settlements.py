@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sqlalchemy import Connection
 
 from sidecar.admission import bill, statements
 from sidecar.admission.accounts import Accounts
-from sidecar.admission.balances import Balances, Key
+from sidecar.admission.balances import Balances, Key, Limit
 from sidecar.admission.entries import Entry, ImagesFetched, Settled, Settlement
 from sidecar.admission.prices import PriceList
 from sidecar.admission.reservation import Reservation, void_row
-from sidecar.admission.settle import count_difference, give_back, give_back_images
+from sidecar.admission.settle import difference, give_back, unused, unused_images
 from sidecar.admission.terms import TermsReader
 
 
@@ -60,23 +60,33 @@ class Settlements:
         concerned = [*(of for of, _ in self._ending), *(of for of, _ in self._fetched)]
         return {key for of in [*concerned, *(of for of, _ in self._corrections)] for key in of.balance_keys()}
 
+    def limits(self, terms: TermsReader) -> dict[Key, Limit]:
+        """The limits of today that are kept in these balances."""
+        concerned = {(of.organization_id, of.model) for of, _, _ in self.given_back()}
+        return {limit.key: limit for names in concerned for limit in terms.limits(*names, self._now)}
+
     def debtors(self) -> set[str]:
         """The organizations whose credits change, where they have an account."""
         ending = {of.organization_id for of, _ in self._ending if of.hold or self._records[of.id]["price"]}
-        return ending | {of.organization_id for of, difference in self._corrections if difference["price"]}
+        return ending | {of.organization_id for of, wrong in self._corrections if wrong["price"]}
+
+    def given_back(self) -> Iterator[tuple[Reservation, Key, int]]:
+        """What goes back to each balance, in its units; negative where more was used than had been reserved."""
+        for of, settlement in self._ending:
+            yield from ((of, key, units) for key, units in unused(of, settlement, self._records[of.id]))
+        for of, used in self._fetched:
+            yield from ((of, key, units) for key, units in unused_images(of, used))
+        for of, wrong in self._corrections:
+            yield from ((of, key, units) for key, units in difference(wrong, of))
 
     def book(self, terms: TermsReader, balances: Balances, accounts: Accounts) -> None:
         """Give back what was not used, and charge what was."""
-        for of, settlement in self._ending:
-            record = self._records[of.id]
-            limits = terms.limits(of.organization_id, of.model, self._now)
-            give_back(of, settlement, record, limits, balances)
-            accounts.charge(of.organization_id, record["price"], held=of.hold)
-        for of, used in self._fetched:
-            give_back_images(of, used, terms.limits(of.organization_id, of.model, self._now), balances)
-        for of, difference in self._corrections:
-            count_difference(difference, of, balances)
-            accounts.charge(of.organization_id, difference["price"], held=0)
+        for of, key, units in self.given_back():
+            give_back(key, units, terms.limits(of.organization_id, of.model, self._now), balances)
+        for of, _ in self._ending:
+            accounts.charge(of.organization_id, self._records[of.id]["price"], held=of.hold)
+        for of, wrong in self._corrections:
+            accounts.charge(of.organization_id, wrong["price"], held=0)
 
     def write(self) -> None:
         """Write the ends of the reservations, and the records."""

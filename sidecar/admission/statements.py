@@ -55,9 +55,9 @@ def _rows(columns: Columns, dialect: str) -> str:
 
 _ID = {"id": "text"}
 _ORGANIZATION = {"organization_id": "text"}
-_KEY = {"organization_id": "text", "model": "text", "kind": "text", "period": "text"}
-_BALANCE = {**_KEY, "level": "bigint", "updated_at": "bigint"}
-_IS_ROW = "t.organization_id = v.organization_id AND t.model = v.model AND t.kind = v.kind AND t.period = v.period"
+BALANCE_KEY = {"organization_id": "text", "model": "text", "kind": "text", "period": "text"}
+_BALANCE = {**BALANCE_KEY, "level": "bigint", "updated_at": "bigint"}
+IS_BALANCE = "t.organization_id = v.organization_id AND t.model = v.model AND t.kind = v.kind AND t.period = v.period"
 # A cross join has SQLite read the rows first, and look each up.
 _KEYS = "t.organization_id, t.model, t.kind, t.period"
 
@@ -129,15 +129,15 @@ ADD_RECORDS = Statement(
 # SQLite needs the WHERE: without it, ON would begin the condition of a join.
 ADD_BALANCES = Statement(
     "INSERT INTO balances ({names}) SELECT {names} FROM {rows} WHERE true ORDER BY "
-    + ", ".join(_KEY)
+    + ", ".join(BALANCE_KEY)
     + " ON CONFLICT DO NOTHING",
     _BALANCE,
 )
 LOCK_BALANCES = Statement(
-    f"SELECT t.* FROM {{rows}} CROSS JOIN balances t WHERE {_IS_ROW} ORDER BY {_KEYS} {{lock}}", _KEY
+    f"SELECT t.* FROM {{rows}} CROSS JOIN balances t WHERE {IS_BALANCE} ORDER BY {_KEYS} {{lock}}", BALANCE_KEY
 )
 SET_BALANCES = Statement(
-    f"UPDATE balances AS t SET level = v.level, updated_at = v.updated_at FROM {{rows}} WHERE {_IS_ROW}", _BALANCE
+    f"UPDATE balances AS t SET level = v.level, updated_at = v.updated_at FROM {{rows}} WHERE {IS_BALANCE}", _BALANCE
 )
 
 LOCK_ACCOUNTS = Statement(

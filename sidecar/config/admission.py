@@ -49,6 +49,11 @@ class AdmissionConfig(Section):
         description="seconds that a request above a limit may wait to be admitted rather than be refused at once; 0:"
         " none waits",
     )
+    lease_seconds: Annotated[int, Field(ge=0, le=30)] = Field(
+        default=0,
+        description="seconds for which a worker takes a slice of a limit ahead of its requests, so that many nodes can"
+        " serve one organization without waiting for each other (docs/scale.md); 0: never",
+    )
 
 
 class PriceConfig(Section):

@@ -14,6 +14,7 @@ from sidecar.admission.admission import Admission
 from sidecar.admission.bookkeeper import Bookkeeper
 from sidecar.admission.checkpoint import Checkpoint
 from sidecar.admission.ledger import Ledger
+from sidecar.admission.lessee import Lessee
 from sidecar.admission.limits import Limits
 from sidecar.admission.prices import Price, PriceList
 from sidecar.admission.recovery import Recovery
@@ -72,10 +73,12 @@ async def keep_accounts(config: Config, store: Store, life: str) -> AsyncIterato
         checkpoint = Checkpoint(config.store.state, life)
     except OSError as error:
         raise ConfigError(f"store.state: {error}") from error
-    ledger, state = make_ledger(config), config.store.state
+    seconds = config.admission.lease_seconds
+    lessee = Lessee(life, seconds) if seconds else None
+    ledger, state = make_ledger(config, lessee), config.store.state
     spool = Spool(state, make_ledger(config), store, ledger) if has_spool(config.store) else None
     books = Bookkeeper(store, ledger, checkpoint, spool if config.store.when_down == "spool" else None)
-    recovery = Recovery(store, ledger, checkpoint, config.node, spool)
+    recovery = Recovery(store, ledger, checkpoint, config.node, spool, lessee=lessee)
     recovering = asyncio.create_task(recovery.run_forever())
     try:
         yield Admission(books, WaitingRoom(config.admission.queue_seconds))
@@ -88,11 +91,11 @@ async def keep_accounts(config: Config, store: Store, life: str) -> AsyncIterato
             await spool.close()
 
 
-def make_ledger(config: Config) -> Ledger:
+def make_ledger(config: Config, lessee: Lessee | None = None) -> Ledger:
     """The ledger with the prices and default limits of ``config``; a process needs one for a store."""
     prices = {model.name: [_price(price) for price in model.prices] for model in config.models}
     defaults = Limits(**config.admission.defaults.model_dump())
-    return Ledger(PriceList(prices, config.currency), TermsReader(defaults))
+    return Ledger(PriceList(prices, config.currency), TermsReader(defaults), lessee=lessee)
 
 
 def new_life() -> str:

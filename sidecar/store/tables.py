@@ -84,6 +84,21 @@ balances = Table(
     PrimaryKeyConstraint("organization_id", "model", "kind", "period"),
 )
 
+leases = Table(
+    "leases",
+    metadata,
+    Column("worker", Text, nullable=False),
+    Column("organization_id", Text, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("period", Text, nullable=False),
+    Column("level", BigInteger, nullable=False),  # what the worker has taken from the balance, and may still give out
+    Column("expires_at", BigInteger, nullable=False),
+    Column("rest", BigInteger, nullable=False),  # the balance's level when the worker last saw it
+    Column("rest_at", BigInteger, nullable=False),
+    PrimaryKeyConstraint("worker", "organization_id", "model", "kind", "period"),
+)
+
 accounts = Table(
     "accounts",
     metadata,

@@ -25,6 +25,7 @@ from sidecar.admission.bookkeeper import Bookkeeper, Reserved
 from sidecar.admission.checkpoint import Checkpoint
 from sidecar.admission.entries import ReservationRequest, Settlement
 from sidecar.admission.ledger import Ledger
+from sidecar.admission.lessee import Lessee
 from sidecar.admission.limits import Limits
 from sidecar.admission.prices import Price, PriceList
 from sidecar.admission.recovery import Recovery
@@ -40,16 +41,22 @@ PRICE = Price(date(2020, 1, 1), Decimal("0.15"), Decimal("0.075"), Decimal("0.60
 INPUT_TOKENS, MOST_TOKENS = 10, 30
 STREAMS = 16
 CONCURRENT = 12
+CONCURRENT_WITH_LEASES = 160
 QUOTA = 60_000
 ORGANIZATIONS = ("org_free", "org_quota", "org_prepaid")
 
 
-def ledger() -> Ledger:
+def ledger(lessee: Lessee | None = None) -> Ledger:
+    concurrent = CONCURRENT if lessee is None else CONCURRENT_WITH_LEASES
     defaults = Limits(
-        tokens_per_minute=10**6, concurrent_requests=CONCURRENT, requests_per_minute=10**6, period="month"
+        tokens_per_minute=10**6, concurrent_requests=concurrent, requests_per_minute=10**6, period="month"
     )
     quota = Limits(period="month", period_tokens=QUOTA).over(defaults)
-    return Ledger(PriceList({MODEL: [PRICE]}), TermsReader(quota))
+
+    def clock(connection: Connection) -> int:
+        return transaction.now_us(connection)
+
+    return Ledger(PriceList({MODEL: [PRICE]}), TermsReader(quota), clock, lessee)
 
 
 def let_clock_jump(file: Path) -> None:
@@ -66,17 +73,19 @@ def let_clock_jump(file: Path) -> None:
 
 
 class Worker:
-    def __init__(self, url: str, state: Path, name: str, spooling: bool, seed: int, stopping: asyncio.Event) -> None:
-        self.random = random.Random(seed)
+    def __init__(self, options: dict[str, Any], stopping: asyncio.Event) -> None:
+        name, url, state, spooling = options["name"], options["url"], Path(options["state"]), options["spool"]
+        self.random = random.Random(options["seed"])
         self.name = name
         self.store = Store(url, timeout=1.0)
-        books = ledger()
+        lessee = Lessee(name, options["lease_seconds"]) if options["lease_seconds"] else None
+        books = ledger(lessee)
         if spooling:
             migrate(spool_url(state))
         spool = Spool(state, ledger(), self.store, books) if spooling else None
         self.checkpoint = Checkpoint(state, name)
         self.bookkeeper = Bookkeeper(self.store, books, self.checkpoint, spool)
-        self.recovery = Recovery(self.store, books, self.checkpoint, "n1", spool)
+        self.recovery = Recovery(self.store, books, self.checkpoint, "n1", spool, lessee=lessee)
         self.spool = spool
         self.journal = os.open(state / f"{name}.journal", os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
         self.stopping = stopping
@@ -152,8 +161,7 @@ async def main(options: dict[str, Any]) -> None:
     let_clock_jump(state / "clock")
     stopping = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
-    worker = Worker(options["url"], state, options["name"], options["spool"], options["seed"], stopping)
-    await worker.run(options["streams"])
+    await Worker(options, stopping).run(options["streams"])
 
 
 if __name__ == "__main__":

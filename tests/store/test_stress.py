@@ -27,7 +27,15 @@ from sidecar.store.engine import sqlite_file
 from stack.paths import ROOT
 from stack.postgres import Postgres
 from tests.store.ledger_kit import Books
-from tests.store.stress_worker import CONCURRENT, INPUT_TOKENS, ORGANIZATIONS, PRICE, QUOTA, STREAMS
+from tests.store.stress_worker import (
+    CONCURRENT,
+    CONCURRENT_WITH_LEASES,
+    INPUT_TOKENS,
+    ORGANIZATIONS,
+    PRICE,
+    QUOTA,
+    STREAMS,
+)
 
 WORKERS = 2
 KILLS = 6
@@ -37,9 +45,9 @@ CREDITS = PRICE.of(INPUT_TOKENS, 0, 30) * 400
 class Fleet:
     """Worker processes on one store, of which any may be killed; another takes its place."""
 
-    def __init__(self, url: str, state: Path, spool: bool) -> None:
+    def __init__(self, url: str, state: Path, spool: bool, lease_seconds: int) -> None:
         self.state = state
-        self._options = {"url": url, "state": str(state), "spool": spool}
+        self._options = {"url": url, "state": str(state), "spool": spool, "lease_seconds": lease_seconds}
         self._running: list[subprocess.Popen[bytes]] = []
         self._number = 0
         state.mkdir(mode=0o700)
@@ -187,15 +195,17 @@ def prepare(books: Books) -> None:
     books.execute(f"INSERT INTO credit_entries VALUES ('credit', 'org_prepaid', {CREDITS}, 'a test', 0)")
 
 
-@pytest.mark.parametrize("spool", [False, True], ids=["refuse", "spool"])
+@pytest.mark.parametrize(
+    ("spool", "lease_seconds"), [(False, 0), (True, 0), (False, 2)], ids=["refuse", "spool", "lease"]
+)
 @pytest.mark.timeout(180)
 def test_the_ledger_is_what_clients_received(
-    store_url: str, request: pytest.FixtureRequest, tmp_path: Path, spool: bool
+    store_url: str, request: pytest.FixtureRequest, tmp_path: Path, spool: bool, lease_seconds: int
 ) -> None:
     postgres = request.getfixturevalue("postgres") if sqlite_file(store_url) is None else None
     books, choose = Books(store_url), random.Random(spool)
     prepare(books)
-    fleet, sampler = Fleet(store_url, tmp_path / "state", spool), Sampler(store_url)
+    fleet, sampler = Fleet(store_url, tmp_path / "state", spool, lease_seconds), Sampler(store_url)
     for _ in range(WORKERS):
         fleet.start()
     with sampler.looking():
@@ -220,6 +230,7 @@ def test_the_ledger_is_what_clients_received(
     paid = sum(row["price"] for row in records if row["organization_id"] == "org_prepaid")
     (account,) = books.rows("accounts")
     assert (account["balance"], account["held"]) == (CREDITS - paid, 0)
+    assert books.rows("leases") == []
     tokens = sum(row["input_tokens"] + row["output_tokens"] for row in records)
     quotas = [row["level"] for row in books.rows("balances") if row["kind"] == "quota"]
     assert sum(quotas) == tokens
@@ -228,7 +239,8 @@ def test_the_ledger_is_what_clients_received(
     twice = 2 if spool else 1
     for (organization, kind), (low, high) in sampler.levels.items():
         if kind == "concurrent":
-            assert 0 <= low <= high <= CONCURRENT, (organization, low, high)
+            most = CONCURRENT_WITH_LEASES if lease_seconds else CONCURRENT
+            assert 0 <= low <= high <= most, (organization, low, high)
         elif kind == "quota":
             assert high <= QUOTA * twice
         elif kind == "credits":

@@ -9,6 +9,7 @@ import contextlib
 import io
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ def first_key(config: Path, kept: Path) -> str:
     Raises:
         StackError: a command failed.
     """
+    _output(config, ("store", "migrate"))
     organizations = command(config, "orgs", "list")["organizations"]
     if not any(one["name"] == ORGANIZATION for one in organizations):
         command(config, "orgs", "create", ORGANIZATION)
@@ -43,12 +45,16 @@ def command(config: Path, *arguments: str) -> Any:
     Raises:
         StackError: it failed.
     """
+    return json.loads(_output(config, arguments, "--json"))
+
+
+def _output(config: Path, arguments: Sequence[str], *options: str) -> str:
     output, errors = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
-        status = app([*arguments, "--config", str(config), "--json"], standalone_mode=False)
+        status = app([*arguments, *options, "--config", str(config)], standalone_mode=False)
     if status:
         raise StackError(f"{' '.join(arguments)} failed: {errors.getvalue().strip()}")
-    return json.loads(output.getvalue())
+    return output.getvalue()
 
 
 def _read(path: Path) -> dict[str, str] | None:

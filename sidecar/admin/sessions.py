@@ -7,7 +7,7 @@ from functools import partial
 from typing import Annotated, Any
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from sqlalchemy import Connection
 
 from sidecar.admin.route import Route, Tools
@@ -21,13 +21,19 @@ from sidecar.responses.reply import Reply
 _PAGE = 100
 
 
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("printable characters are needed")
+    return text
+
+
 class _Wanted(BaseModel):
     """The body of a request for a session; ``ttl`` is in seconds."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     organization: Annotated[str, Field(min_length=1, max_length=128)]
-    user: Annotated[str, Field(min_length=1, max_length=256)]
+    user: Annotated[str, Field(min_length=1, max_length=256), AfterValidator(_printable)]
     ttl: Annotated[int, Field(ge=60, le=30 * 86_400)] = round(sessions.SECONDS)
 
 

@@ -21,7 +21,7 @@ def create(
     scope: Scopes = None,
     expires: Annotated[str | None, typer.Option(metavar="DURATION", help="90d, 12h, 30m …; never by default.")] = None,
     user: Annotated[
-        str | None, typer.Option(help="Whose it is: makes a token (b3os_pat_…) of this user, no key of all.")
+        str | None, typer.Option(help="Whose it is: makes a token (b3os_pat_…) of this user rather than an API key.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -33,10 +33,10 @@ def create(
     from sidecar.identity.records import Terms, issue
     from sidecar.identity.secret import Kind
 
-    seconds = seconds_of(expires) if expires else None
+    seconds = None if expires is None else seconds_of(expires)
     with transaction(config) as connection:
         scopes = parse_scopes(" ".join(scope)) if scope else INFERENCE
-        kind = Kind.TOKEN if user else Kind.KEY
+        kind = Kind.KEY if user is None else Kind.TOKEN
         made = issue(connection, Terms(kind, find(connection, organization).id, scopes, name, user, seconds))
     show_made(*made, as_json=as_json)
 

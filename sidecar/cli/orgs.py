@@ -29,7 +29,7 @@ def create(
     from sidecar.cli.transaction import transaction
     from sidecar.identity.organizations import create
 
-    with transaction(config) as connection:
+    with transaction(config, make=True) as connection:
         made = create(connection, name, prepaid=prepaid, id_=id_)
     show(made, {}, as_json=as_json)
 

@@ -13,18 +13,24 @@ from sidecar.config.load import ConfigError, load, read_store_url
 from sidecar.identity.organizations import OrganizationError
 from sidecar.identity.records import UnknownCredential
 from sidecar.store import Access, SchemaError, StoreUnavailable, connect
+from sidecar.store.engine import sqlite_file
 from sidecar.store.migrate import migrate, schema_version, versions
 
 
 @contextmanager
-def transaction(config: Path, access: Access = "write") -> Iterator[Connection]:
-    """A transaction on the store of a configuration, which is made or upgraded first. One that reads holds up nobody.
+def transaction(config: Path, access: Access = "write", *, make: bool = False) -> Iterator[Connection]:
+    """A transaction on the store of a configuration, which is upgraded first. One that reads holds up nobody.
+
+    Where there is no file of a store, it is made only with ``make``: a mistaken path must not look like an empty store.
 
     Raises:
         typer.Exit: status 2: the configuration cannot be used; status 1: the store cannot, or not for this.
     """
     try:
         url = read_store_url(load(config).store)
+        file = sqlite_file(url)
+        if not make and file is not None and not file.exists():
+            raise StoreUnavailable(f"there is no {file}; serve makes it, or store migrate")
         if not _is_current(url):
             migrate(url)
         with connect(url, access) as connection:

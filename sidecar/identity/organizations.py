@@ -8,16 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 
-from sqlalchemy import ColumnElement, Connection, Row, delete, insert, select, true, update
+from sqlalchemy import ColumnElement, Connection, Row, delete, insert, or_, select, true, update
 from sqlalchemy.exc import IntegrityError
 
-from sidecar.admission.limits import Limits
-from sidecar.identity.records import new_id
+from sidecar.admission.limits import ANY, Limits
+from sidecar.identity.records import is_label, new_id
 from sidecar.store import now_us
 from sidecar.store.tables import accounts, credit_entries, limits, organizations
 
 _COLUMNS = tuple(field.name for field in fields(Limits))
 _NOTHING = Limits()
+_TAKEN = "There is an organization of this name or id already."
 
 
 class OrganizationError(Exception):
@@ -41,16 +42,24 @@ def create(connection: Connection, name: str, *, prepaid: bool, id_: str | None 
     """Make an organization. ``id_`` is what an operator's own authentication calls it; by default one is made.
 
     Raises:
-        OrganizationError: there is one of this name or id.
+        OrganizationError: there is one of this name or id already, or they are no name or id.
     """
+    if not is_label(name, 128) or name != name.strip() or name == ANY:
+        raise OrganizationError("A name has 1 to 128 printable characters, with no space at its ends; * is none.")
+    if id_ is not None and (not is_label(id_, 128) or " " in id_ or id_ == ANY):
+        raise OrganizationError("An id has 1 to 128 printable characters without spaces; * is none.")
     now = now_us(connection)
-    made = id_ or new_id("org_", now)
+    made = new_id("org_", now) if id_ is None else id_
+    # Commands take either, so that neither may stand for another's.
+    taken = or_(organizations.c.id.in_((name, made)), organizations.c.name.in_((name, made)))
+    if connection.execute(select(organizations.c.id).where(taken)).first() is not None:
+        raise OrganizationError(_TAKEN)
     try:
         with connection.begin_nested():
             connection.execute(insert(organizations).values(id=made, name=name, prepaid=prepaid, created_at=now))
             connection.execute(insert(accounts).values(organization_id=made, balance=0, held=0))
     except IntegrityError:
-        raise OrganizationError(f"There is an organization {name} already, or another with its id.") from None
+        raise OrganizationError(_TAKEN) from None
     return find(connection, made)
 
 

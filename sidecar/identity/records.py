@@ -47,6 +47,7 @@ class Record:
     expires_at: int | None
     revoked_at: int | None
     last_used_at: int | None
+    replaced_by: str | None = None
 
     @classmethod
     def of(cls, row: Row[tuple[object, ...]]) -> Record:
@@ -64,6 +65,7 @@ class Record:
             expires_at=found["expires_at"],
             revoked_at=found["revoked_at"],
             last_used_at=found["last_used_at"],
+            replaced_by=found["replaced_by"],
         )
 
     def ended(self, now: int) -> bool:
@@ -71,12 +73,22 @@ class Record:
         return self.revoked_at is not None or (self.expires_at is not None and self.expires_at <= now)
 
 
+def is_label(text: str, most: int) -> bool:
+    """Whether ``text`` can be shown in a list and sent in a header: printable, 1 to ``most`` characters."""
+    return 0 < len(text) <= most and text.isprintable()
+
+
 def issue(connection: Connection, terms: Terms) -> tuple[Secret, Record]:
     """Make a credential; the secret is known only to whoever gets it from here.
 
     Raises:
+        ValueError: the name or the user is too long, or not printable.
         sqlalchemy.exc.IntegrityError: there is no such organization.
     """
+    if terms.name and not is_label(terms.name, 256):
+        raise ValueError("The name of a credential has at most 256 printable characters.")
+    if terms.user is not None and not is_label(terms.user, 256):
+        raise ValueError("A user has 1 to 256 printable characters.")
     secret, now = mint(terms.kind), now_us(connection)
     values = {
         "id": new_id(terms.kind.id_prefix, now),
@@ -101,6 +113,8 @@ def find(connection: Connection, id_: str) -> Record:
         UnknownCredential: there is none.
     """
     row = connection.execute(select(credentials).where(credentials.c.id == id_)).one_or_none()
+    if row is None and Secret(id_).is_of(*Kind):
+        raise UnknownCredential("This is a secret; name the credential by its id.")
     if row is None:
         raise UnknownCredential(f"There is no credential {id_}.")
     return Record.of(row)
@@ -123,16 +137,20 @@ def replace(connection: Connection, id_: str, grace: float) -> tuple[Secret, Rec
     The new one expires as long after its making as the old one did after its own.
 
     Raises:
-        UnknownCredential: there is none of this id, or it has ended.
+        UnknownCredential: there is none of this id, or it has ended or been replaced.
     """
     old, now = find(connection, id_), now_us(connection)
     if old.ended(now):
         raise UnknownCredential(f"{id_} has ended; make a new key instead.")
+    if old.replaced_by is not None:
+        raise UnknownCredential(f"{id_} has been replaced by {old.replaced_by}.")
     seconds = None if old.expires_at is None else (old.expires_at - old.created_at) / MICROSECONDS
     made = issue(connection, Terms(old.kind, old.organization, old.scopes, old.name, old.user, seconds))
     end = now + round(grace * MICROSECONDS)
-    mine = (credentials.c.id == id_) & or_(credentials.c.expires_at.is_(None), credentials.c.expires_at > end)
-    connection.execute(update(credentials).where(mine).values(expires_at=end))
+    mine = credentials.c.id == id_
+    connection.execute(update(credentials).where(mine).values(replaced_by=made[1].id))
+    later = mine & or_(credentials.c.expires_at.is_(None), credentials.c.expires_at > end)
+    connection.execute(update(credentials).where(later).values(expires_at=end))
     return made
 
 

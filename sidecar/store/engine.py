@@ -22,7 +22,8 @@ from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, QueuePool, create_engine, event
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from sidecar.store.errors import is_unavailable, unavailable
 
@@ -132,7 +133,26 @@ def _open_sqlite(database: str, access: Access, timeout: float) -> Engine:
         finally:
             own.execute(f"PRAGMA busy_timeout={ceil(timeout * 1000)}")
 
+    @event.listens_for(engine, "connect")
+    def _note_file(_connection: sqlite3.Connection, record: ConnectionPoolEntry) -> None:
+        record.info["file"] = _identity(database)
+
+    @event.listens_for(engine, "checkout")
+    def _check_file(_connection: sqlite3.Connection, record: ConnectionPoolEntry, _proxy: object) -> None:
+        # SQLite goes on with a file that has been removed or replaced, and all that it writes is lost.
+        if _identity(database) != record.info["file"]:
+            raise DisconnectionError
+
     return engine
+
+
+def _identity(file: str) -> tuple[int, int] | None:
+    """What tells a file from another of its name; ``None`` where there is none."""
+    try:
+        found = Path(file).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _begun(connection: sqlite3.Connection, begin: str, timeout: float) -> bool:

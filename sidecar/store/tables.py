@@ -55,6 +55,7 @@ credentials = Table(
     Column("expires_at", BigInteger),
     Column("revoked_at", BigInteger),
     Column("last_used_at", BigInteger),
+    Column("replaced_by", Text),
     Column("user", Text),
 )
 

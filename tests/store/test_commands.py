@@ -102,7 +102,16 @@ def test_organizations_have_limits_and_credits(run: Run) -> None:
 @pytest.mark.parametrize(
     ("command", "status", "words"),
     [
-        ("orgs create acme", 1, "There is an organization acme already"),
+        ("orgs create acme", 1, "There is an organization of this name or id already."),
+        ("orgs create other --id acme", 1, "There is an organization of this name or id already."),
+        ("orgs create *", 1, "A name has 1 to 128 printable characters"),
+        ("orgs create a\x1b[31m", 1, "A name has 1 to 128 printable characters"),
+        (f"orgs create {'n' * 129}", 1, "A name has 1 to 128 printable characters"),
+        ("orgs create other --id *", 1, "An id has 1 to 128 printable characters without spaces"),
+        ("keys create acme --name a\x1b[31m", 1, "The name of a credential has at most 256 printable characters."),
+        (f"keys create acme --user {'u' * 257}", 1, "A user has 1 to 256 printable characters."),
+        ("sessions create acme --user a\x07", 1, "A user has 1 to 256 printable characters."),
+        (f"keys revoke b3os_sk_{'x' * 38}", 1, "This is a secret; name the credential by its id."),
         ("keys create nobody", 1, "There is no organization nobody."),
         ("keys create acme --scope root", 1, "there is no scope root"),
         ("keys create acme --expires soon", 2, "soon is no duration such as 90d"),
@@ -120,6 +129,34 @@ def test_what_cannot_be_is_said(run: Run, command: str, status: int, words: str)
     run("orgs", "create", "acme")
     result = run(*command.split(), status=status)
     assert words in " ".join(result.output.replace("│", " ").split())
+
+
+def test_an_empty_user_makes_no_key_of_all(run: Run) -> None:
+    run("orgs", "create", "acme")
+    assert "A user has 1 to 256" in run("keys", "create", "acme", "--user", "", status=1).output
+
+
+def test_a_name_is_never_another_s_id(run: Run) -> None:
+    made = as_json(run, "orgs", "create", "acme")
+    run("orgs", "create", made["id"], status=1)
+    run("orgs", "create", "acme ", status=1)
+
+
+def test_a_key_is_replaced_once(run: Run) -> None:
+    run("orgs", "create", "acme")
+    old = as_json(run, "keys", "create", "acme")
+    new = as_json(run, "keys", "rotate", old["id"])
+    again = run("keys", "rotate", old["id"], status=1)
+    assert again.output == f"{old['id']} has been replaced by {new['id']}.\n"
+    assert as_json(run, "keys", "rotate", new["id"])["expires_at"] is None
+
+
+def test_only_making_an_organization_makes_a_store(run: Run, config: Path) -> None:
+    assert "there is no" in run("orgs", "list", status=1).output
+    assert "there is no" in run("usage", status=1).output
+    assert not (config.parent / "state").exists()
+    run("orgs", "create", "acme")
+    run("orgs", "list")
 
 
 def test_a_configuration_and_a_store_that_cannot_be_used_are_said(run: Run, config: Path) -> None:

@@ -306,3 +306,47 @@ def test_a_url_that_is_not_a_stores_is_refused_without_its_words(url: str) -> No
     with pytest.raises(ValueError, match="a URL") as raised:
         Store(url)
     assert "hunter2" not in str(raised.value)
+
+
+def file_of(url: str) -> Path:
+    return Path(url.removeprefix("sqlite:///"))
+
+
+def move(file: Path, to: str) -> Path:
+    return file.rename(file.with_name(to))
+
+
+def copy(file: Path, to: str) -> Path:
+    other = file.with_name(to)
+    other.write_bytes(file.read_bytes())
+    return other
+
+
+async def test_a_file_that_is_taken_away_is_noticed_and_found_again(sqlite_url: str) -> None:
+    store, file = Store(sqlite_url), file_of(sqlite_url)
+    assert await store.run(Insert(), "before") == "before"
+    away = move(file, "away.db")
+    with pytest.raises(StoreUnavailable):
+        await store.run(Insert(), "lost")
+    with pytest.raises(StoreUnavailable):
+        await store.read(names)
+    # It is neither made anew nor gone on with.
+    move(away, file.name)
+    assert await store.run(Insert(), "after") == "after"
+    assert await store.read(names) == {"before", "after"}
+    await store.close()
+
+
+async def test_a_file_that_is_replaced_is_the_store_from_then_on(sqlite_url: str) -> None:
+    store, file = Store(sqlite_url), file_of(sqlite_url)
+    assert await store.run(Insert(), "old") == "old"
+    await store.close()
+    back_up = copy(file, "back-up.db")
+    store = Store(sqlite_url)
+    assert await store.run(Insert(), "lost") == "lost"
+    for companion in ("-wal", "-shm"):
+        move(file.with_name(file.name + companion), "gone")
+    move(back_up, file.name)
+    assert await store.run(Insert(), "new") == "new"
+    assert await store.read(names) == {"old", "new"}
+    await store.close()

@@ -51,6 +51,7 @@ def test_one_that_is_revoked_is_replaced(config: Path, tmp_path: Path) -> None:
     assert len(command(config, "orgs", "list")["organizations"]) == 1
 
 
-def test_a_command_that_fails_says_why(config: Path) -> None:
+def test_a_command_that_fails_says_why(config: Path, tmp_path: Path) -> None:
+    first_key(config, tmp_path / "key.json")
     with pytest.raises(StackError, match="keys create nobody failed: There is no organization nobody"):
         command(config, "keys", "create", "nobody")

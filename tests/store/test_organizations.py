@@ -39,11 +39,13 @@ def test_no_two_have_one_name_or_id(store_url: str, name: str, id_: str | None) 
         assert len(listed(connection)) == 1
 
 
-def test_an_id_comes_before_another_s_name(store_url: str) -> None:
+def test_no_id_is_another_s_name(store_url: str) -> None:
     with connect(store_url) as connection:
-        create(connection, "tenant-7", prepaid=False, id_="tenant-8")
-        by_id = create(connection, "acme", prepaid=False, id_="tenant-7")
-        assert find(connection, "tenant-7") == by_id
+        made = create(connection, "tenant-7", prepaid=False, id_="tenant-8")
+        for name, id_ in (("acme", "tenant-7"), ("tenant-8", None), ("tenant-7", None), ("acme", "tenant-8")):
+            with pytest.raises(OrganizationError, match="of this name or id already"):
+                create(connection, name, prepaid=False, id_=id_)
+        assert find(connection, "tenant-7") == find(connection, "tenant-8") == made
 
 
 def test_limits_are_changed_one_by_one_and_inherited_again(store_url: str) -> None:

@@ -61,4 +61,6 @@ def test_of_a_docstring_only_the_first_sentence_is_shown() -> None:
 
 def test_the_asks_are_those_that_a_worker_has_performed() -> None:
     nothing = cast(Any, None)
-    assert tuple(make_performers(nothing, nothing, nothing, nothing, nothing, limits=nothing, worker="w")) == ASKS
+    assert (
+        tuple(make_performers(nothing, nothing, cast(Any, ...), nothing, nothing, limits=nothing, worker="w")) == ASKS
+    )

@@ -134,6 +134,7 @@ def upgrade() -> None:
         sa.Column("expires_at", sa.BigInteger()),
         sa.Column("revoked_at", sa.BigInteger()),
         sa.Column("last_used_at", sa.BigInteger()),
+        sa.Column("replaced_by", sa.Text()),
         sa.Column("user", sa.Text()),
         sa.ForeignKeyConstraint(["organization_id"], ["organizations.id"], name="fk_credentials_organization_id"),
         sa.PrimaryKeyConstraint("id", name="pk_credentials"),

@@ -9,6 +9,7 @@ import contextlib
 import io
 import json
 import os
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from sidecar.cli import app
 from stack.process import StackError
 
 ORGANIZATION = "local"
+# A process has one standard output, and stacks may start side by side.
+_OUTPUT = threading.Lock()
 _ALL_SCOPES = ("infer:run", "infer:read", "usage:read", "admin")
 
 
@@ -50,7 +53,7 @@ def command(config: Path, *arguments: str) -> Any:
 
 def _output(config: Path, arguments: Sequence[str], *options: str) -> str:
     output, errors = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+    with _OUTPUT, contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
         status = app([*arguments, *options, "--config", str(config)], standalone_mode=False)
     if status:
         raise StackError(f"{' '.join(arguments)} failed: {errors.getvalue().strip()}")

@@ -19,7 +19,7 @@ from sidecar.exchange.catalog import ServedModel
 from sidecar.server.models import load_model
 from sidecar.store import StoreUnavailable
 from sidecar.store.engine import sqlite_file, without_password
-from sidecar.store.migrate import schema_version, versions
+from sidecar.store.schema import schema_version, versions
 
 _ENVOY_SECONDS = 60
 

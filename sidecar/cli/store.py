@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
+from sidecar.cli.failing import fail
 from sidecar.cli.options import ConfigFile
 
 app = typer.Typer(help="The store: its schema, back-ups and their restoring.", no_args_is_help=True)
@@ -22,17 +23,17 @@ def migrate(config: ConfigFile) -> None:
     """
     from sidecar.admission.spool import has_spool, spool_url
     from sidecar.config.load import load
-    from sidecar.store.migrate import migrate, schema_version
+    from sidecar.store.schema import bring_up_to_date, schema_version
 
     with _store(config) as url:
         settings = load(config).store
         try:
             # First what answers even where the store does not.
             if has_spool(settings):
-                migrate(spool_url(settings.state))
-            migrate(url)
+                bring_up_to_date(spool_url(settings.state))
+            bring_up_to_date(url)
         except OSError as error:
-            _fail(f"{config}: store: {error}", 2)
+            fail(f"{config}: store: {error}", 2)
         typer.echo(f"The store has the schema {schema_version(url)}.")
 
 
@@ -61,7 +62,8 @@ def restore(
     """
     from sidecar.config.load import load
     from sidecar.server.listening import worker_listens
-    from sidecar.store.backup import BackupError, restore
+    from sidecar.store.backup import restore
+    from sidecar.store.errors import BackupError
 
     with _store(config) as url:
         if worker_listens(load(config)):
@@ -81,20 +83,15 @@ def _store(config: Path) -> Iterator[str]:
     """
     from sidecar.config.load import ConfigError, load, read_store_url
     from sidecar.store import SchemaError, StoreUnavailable
-    from sidecar.store.backup import BackupError
+    from sidecar.store.errors import BackupError
 
     try:
         yield read_store_url(load(config).store)
     except ConfigError as error:
-        _fail(str(error), 2)
+        fail(str(error), 2)
     except SchemaError as error:
-        _fail(f"{config}: store: {error}", 2)
+        fail(f"{config}: store: {error}", 2)
     except (StoreUnavailable, OSError) as error:
-        _fail(f"The store cannot be used: {error}", 1)
+        fail(f"The store cannot be used: {error}", 1)
     except BackupError as error:
-        _fail(f"{str(error)[0].upper()}{str(error)[1:]}.", 1)
-
-
-def _fail(words: str, status: int) -> NoReturn:
-    typer.echo(words, err=True)
-    raise typer.Exit(status)
+        fail(f"{str(error)[0].upper()}{str(error)[1:]}.", 1)

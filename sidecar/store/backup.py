@@ -13,15 +13,12 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from sidecar.store.engine import file_uri, sqlite_file
-from sidecar.store.errors import SchemaError, StoreUnavailable
-from sidecar.store.migrate import migrate, schema_version, versions
+from sidecar.store.errors import BackupError, SchemaError, StoreUnavailable
+from sidecar.store.migrate import migrate
+from sidecar.store.schema import schema_version, versions
 
 # Beside the file itself, while it is in use or has not been closed in order.
 _COMPANIONS = ("", "-wal", "-shm")
-
-
-class BackupError(Exception):
-    """A back-up that cannot be made or restored; the message says why."""
 
 
 def back_up(url: str, target: Path) -> None:

@@ -82,15 +82,16 @@ def file_uri(file: Path, mode: Literal["ro", "rw"]) -> str:
 
 
 @contextmanager
-def connect(url: str, access: Access = "write") -> Iterator[Connection]:
+def connect(url: str, access: Access = "write", seconds: float | None = None) -> Iterator[Connection]:
     """One transaction for a command; it commits at the end, or rolls back on an exception.
 
-    With ``read`` it waits for no writer, holds none up, and may read for an hour.
+    With ``read`` it waits for no writer, holds none up, and may read for an hour. ``seconds`` is another bound for a
+    lock and for a statement.
 
     Raises:
         StoreUnavailable: the store cannot be reached or used.
     """
-    engine = open_engine(url, access, _COMMAND_SECONDS if access == "write" else _REPORT_SECONDS)
+    engine = open_engine(url, access, seconds or (_REPORT_SECONDS if access == "read" else _COMMAND_SECONDS))
     try:
         with engine.begin() as connection:
             yield connection

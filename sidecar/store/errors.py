@@ -24,6 +24,10 @@ class SchemaError(Exception):
     """The store's schema is not one that this release can work with; the message says what to do."""
 
 
+class BackupError(Exception):
+    """A back-up that cannot be made or restored; the message says why."""
+
+
 def is_unavailable(error: BaseException) -> TypeGuard[DBAPIError]:
     """Whether the store failed, rather than what was asked of it."""
     if not isinstance(error, DBAPIError):

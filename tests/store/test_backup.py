@@ -19,7 +19,8 @@ from sidecar.cli import app
 from sidecar.store import Store, connect
 from sidecar.store.backup import back_up
 from sidecar.store.engine import sqlite_file
-from sidecar.store.migrate import migrate, schema_version, versions
+from sidecar.store.migrate import migrate
+from sidecar.store.schema import schema_version, versions
 from stack.paths import ROOT
 from stack.postgres import Postgres
 from tests.store.kinds import Call, Insert, count, names

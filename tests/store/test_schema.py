@@ -17,10 +17,12 @@ import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import inspect, select, text
 
 from sidecar.store import SchemaError, StoreUnavailable, connect
-from sidecar.store.migrate import migrate, schema_version, versions
+from sidecar.store.migrate import migrate
+from sidecar.store.schema import MIGRATIONS, schema_version, versions
 from sidecar.store.tables import metadata
 from stack.paths import ROOT
 from stack.postgres import Postgres
@@ -42,6 +44,22 @@ def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 def test_the_migrations_make_the_tables_that_the_code_works_with(store_url: str) -> None:
     with connect(store_url) as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+
+
+def test_the_versions_are_those_of_the_migrations() -> None:
+    known = ScriptDirectory(str(MIGRATIONS)).walk_revisions()
+    assert versions() == [script.revision for script in known][::-1]
+
+
+def test_a_command_loads_alembic_only_to_upgrade(empty_url: str) -> None:
+    script = (
+        "import sys; from sidecar.store.schema import bring_up_to_date; bring_up_to_date(sys.argv[1]); "
+        "print('alembic' in sys.modules)"
+    )
+    argv = [sys.executable, "-c", script, empty_url]
+    told = [subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True).stdout for _ in range(2)]
+    assert told == ["True\n", "False\n"]
+    assert schema_version(empty_url) == versions()[-1]
 
 
 def test_a_second_migration_changes_nothing(store_url: str) -> None:

@@ -20,7 +20,7 @@ from sidecar.config.load import load
 from sidecar.server import start
 from sidecar.server.start import StoreRefused, bring_up_to_date, keep_trying, serve
 from sidecar.store import connect
-from sidecar.store.migrate import schema_version, versions
+from sidecar.store.schema import schema_version, versions
 from stack.paths import ROOT
 from stack.postgres import Postgres
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sidecar.admission.entries import Settlement
+from sidecar.admission.entries import TOKEN_COUNTS, Settlement
 from sidecar.admission.prices import PriceList
 from sidecar.admission.reservation import Reservation
 
-COUNTS = ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", "guided_tokens", "image_bytes")
+COUNTS = (*TOKEN_COUNTS, "image_bytes")
 """What a record counts. A record and its correction add up to what was delivered."""
 
 
@@ -22,7 +22,7 @@ def counts(reservation: Reservation, settlement: Settlement) -> dict[str, int]:
     fetched = reservation.image_bytes if settlement.image_bytes is None else settlement.image_bytes
     if not settlement.begun:
         return {**dict.fromkeys(COUNTS, 0), "image_bytes": fetched}
-    tokens = {name: int(getattr(settlement, name)) for name in COUNTS if name != "image_bytes"}
+    tokens = {name: int(getattr(settlement, name)) for name in TOKEN_COUNTS}
     return {**tokens, "image_bytes": fetched}
 
 

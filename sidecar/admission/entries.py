@@ -7,6 +7,9 @@ from typing import Literal
 
 from sidecar.admission.standing import UNLIMITED, Standing
 
+TOKEN_COUNTS = ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", "guided_tokens")
+"""The tokens that a settlement tells and a record counts, by the names of both's members."""
+
 RefusalCode = Literal["concurrency_limited", "rate_limited", "quota_exceeded", "credits_exhausted"]
 
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from sidecar.admission.balances import RATES, Key, Level, Limit
 from sidecar.admission.buckets import MICRO
+from sidecar.admission.periods import SECOND
 
-_SECOND = 1_000_000
 # What part of a limit a worker holds at most: many share it. A quota's refusal says that waiting does not help, so that
 # little of it may lie elsewhere.
 _PART, _PART_OF_QUOTA = 8, 64
@@ -61,7 +61,7 @@ def slice_of(limit: Limit, left: int, wanted: int, seconds: int) -> int:
 def suffices(lease: Lease, limit: Limit, flow: Flow, now: int, seconds: int) -> bool:
     """Whether a transaction can do without the balance itself: the lease has not run out, holds what is wanted, and
     does not become too large. A lease that would last for longer than ``seconds`` is of before the clock went back."""
-    if not now < lease.expires_at <= now + seconds * _SECOND:
+    if not now < lease.expires_at <= now + seconds * SECOND:
         return False
     scale = _scale(limit.key)
     before = lease.level - flow.taken * scale

@@ -14,10 +14,10 @@ from sqlalchemy import Connection, Row, text
 from sidecar.admission.balance_rows import lock_balances, write_balances
 from sidecar.admission.balances import RATES, Balances, Key, Level, Limit
 from sidecar.admission.leases import Flow, Lease, left_in, moved, seen_as, slice_of, suffices
+from sidecar.admission.periods import SECOND
 from sidecar.admission.statements import BALANCE_KEY, IS_BALANCE, Statement
 from sidecar.store import now_us
 
-_SECOND = 1_000_000
 _EVER = 2**62
 _MOST_REMEMBERED = 10_000
 
@@ -80,14 +80,14 @@ class Lessee:
         if len(self._used) >= _MOST_REMEMBERED:
             self._used.clear()
         self._used[limit.key] = now
-        if used is None or not 0 <= now - used <= self.seconds * _SECOND:
+        if used is None or not 0 <= now - used <= self.seconds * SECOND:
             return 0
         return slice_of(limit, left, wanted, self.seconds)
 
     def has_ending(self, connection: Connection) -> bool:
         """Whether a lease has run out and lies there."""
         now = now_us(connection)
-        values = {"worker": self.worker, "now": now, "latest": now + self.seconds * _SECOND}
+        values = {"worker": self.worker, "now": now, "latest": now + self.seconds * SECOND}
         return bool(connection.execute(_ANY_ENDING, values).scalar_one())
 
 
@@ -139,7 +139,7 @@ class Leased:
                 size = self._lessee.size(limit, left_in(limit, level), wanted, balances.now)
             rest = moved(key, level, -size)
             if size or held is not None:
-                expires_at = balances.now + (self._lessee.seconds * _SECOND if size else 0)
+                expires_at = balances.now + (self._lessee.seconds * SECOND if size else 0)
                 changes.append(self._change(key, size - (held.level if held else 0), expires_at, rest))
             if rest != row:
                 changed[key] = rest
@@ -161,7 +161,7 @@ class ReturnLeases:
     def perform(self, connection: Connection, items: Sequence[Lessee]) -> Sequence[None]:
         """Give back those of all ``items``."""
         now = self._clock(connection)
-        rows = [{"worker": of.worker, "now": now, "latest": now + of.seconds * _SECOND} for of in items]
+        rows = [{"worker": of.worker, "now": now, "latest": now + of.seconds * SECOND} for of in items]
         _return(connection, _LOCK_ENDING.run(connection, rows))
         return [None] * len(items)
 

@@ -9,13 +9,13 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, select
 
 from sidecar.admission import statements
-from sidecar.admission.entries import Outcome, Settlement
+from sidecar.admission.bill import COUNTS
+from sidecar.admission.entries import TOKEN_COUNTS, Outcome, Settlement
 from sidecar.admission.ledger import Ledger
 from sidecar.store.tables import reservations, usage_records
 
-_COUNTS = ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", "guided_tokens")
 _KEPT = ("id", "request_id", "organization_id", "credential_id", "model", "node", "worker", "created_at")
-_RECORD = [usage_records.c[name].label(f"used_{name}") for name in (*_COUNTS, "image_bytes")]
+_RECORD = [usage_records.c[name].label(f"used_{name}") for name in COUNTS]
 _SETTLED = (
     select(reservations, usage_records.c.outcome, usage_records.c.first_token_ms, usage_records.c.total_ms, *_RECORD)
     .select_from(reservations.outerjoin(usage_records, usage_records.c.id == reservations.c.id))
@@ -69,7 +69,7 @@ class Forget:
 def _moved(row: Row[Any]) -> Moved:
     if row.outcome is None:
         return Moved(None, Settlement(row.id, "client_gone", begun=False, final=False))
-    counts = {name: getattr(row, f"used_{name}") for name in _COUNTS}
+    counts = {name: getattr(row, f"used_{name}") for name in TOKEN_COUNTS}
     settlement = Settlement(
         row.id,
         row.outcome,

@@ -7,7 +7,9 @@ from typing import Literal
 
 Period = Literal["day", "month"]
 
-_MICROSECONDS = 1_000_000
+SECOND = 1_000_000
+"""In microseconds, as the store keeps times."""
+DAY = 86_400 * SECOND
 
 
 def period_of(period: Period, now: int) -> str:
@@ -21,7 +23,7 @@ def end_of(period: Period, now: int) -> int:
     # Of a month, to a day of the next one, whichever that is.
     begin, days = (midnight, 1) if period == "day" else (midnight.replace(day=1), 31)
     end = begin + timedelta(days)
-    return int((end if period == "day" else end.replace(day=1)).timestamp()) * _MICROSECONDS
+    return int((end if period == "day" else end.replace(day=1)).timestamp()) * SECOND
 
 
 def written(at: int) -> str:
@@ -30,4 +32,4 @@ def written(at: int) -> str:
 
 
 def _moment(at: int) -> datetime:
-    return datetime.fromtimestamp(at // _MICROSECONDS, UTC)
+    return datetime.fromtimestamp(at // SECOND, UTC)

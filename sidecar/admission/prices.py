@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 
+from sidecar.admission.periods import SECOND
+
 # A price per million tokens, in nano-units of one token.
 _NANO_PER_TOKEN = 1000
 # Twelve digits before and after the point, times as many tokens as a count can be.
@@ -58,5 +60,5 @@ class PriceList:
         prices = self._prices.get(model)
         if not prices:
             return None
-        day = datetime.fromtimestamp(at // 1_000_000, UTC).date()
+        day = datetime.fromtimestamp(at // SECOND, UTC).date()
         return next((price for price in prices if price.since <= day), None)

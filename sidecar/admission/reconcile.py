@@ -15,13 +15,12 @@ from sqlalchemy import Connection, text
 from sidecar.admission.balances import Key
 from sidecar.admission.bill import CORRECTION
 from sidecar.admission.money import decimal
+from sidecar.admission.periods import SECOND
 from sidecar.admission.reservation import Reservation
 from sidecar.store import now_us
 
 MOST_FINDINGS = 100
 """How many findings of one kind are told; where there are more, the last one says so."""
-
-_MICROSECONDS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +64,10 @@ def _open_too_long(connection: Connection, seconds: float) -> Iterator[Finding]:
     now = now_us(connection)
     rows = connection.execute(
         text("SELECT id, created_at, worker FROM reservations WHERE settled_at IS NULL AND created_at < :since"),
-        {"since": now - round(seconds * _MICROSECONDS)},
+        {"since": now - round(seconds * SECOND)},
     )
     for id_, created_at, worker in rows:
-        age = (now - created_at) // _MICROSECONDS
+        age = (now - created_at) // SECOND
         yield Finding("open reservation", id_, f"open for {age} s, by worker {worker}")
 
 

@@ -7,12 +7,11 @@ from math import ceil
 from sidecar.admission.balances import Limit
 from sidecar.admission.entries import Refused
 from sidecar.admission.limits import ANY
-from sidecar.admission.periods import Period, end_of, written
+from sidecar.admission.periods import SECOND, Period, end_of, written
 from sidecar.admission.standing import Standing
 
-_MICROSECONDS = 1_000_000
 # Nobody knows when a request will end; it is worth a try in a second.
-_TRY_AGAIN = _MICROSECONDS
+_TRY_AGAIN = SECOND
 _UNITS = {"requests": "requests", "tokens": "tokens", "image_bytes": "bytes of remote images"}
 
 
@@ -57,7 +56,7 @@ def seconds(microseconds: int) -> str:
 
 def whole_seconds(microseconds: int) -> int:
     """A time to wait in whole seconds, at least one."""
-    return max(1, ceil(microseconds / _MICROSECONDS))
+    return max(1, ceil(microseconds / SECOND))
 
 
 def _on(limit: Limit) -> str:

@@ -19,13 +19,13 @@ from typing import Any
 from sqlalchemy import Connection, delete, exists, insert, select, text, update
 
 from sidecar.admission.bill import CORRECTION
+from sidecar.admission.periods import DAY
 from sidecar.store import Store, StoreUnavailable, now_us
 from sidecar.store.tables import accounts, credit_entries, reservations, usage_records
 
 MOST_AT_ONCE = 500
 """How many records a transaction deletes at most."""
 
-_DAY = 86_400 * 1_000_000
 _PAUSE_SECONDS = 60.0
 # Of this project alone, on a server that others use too.
 _TRY_LOCK = text("SELECT pg_try_advisory_xact_lock(7202571936448023119)")
@@ -41,7 +41,7 @@ class Retention:
         """Delete some of what is too old, unless another worker is at it."""
         if connection.dialect.name == "postgresql" and not connection.execute(_TRY_LOCK).scalar_one():
             return [False for _ in items]
-        return [_delete_some(connection, now_us(connection) - days * _DAY) for days in items]
+        return [_delete_some(connection, now_us(connection) - days * DAY) for days in items]
 
 
 async def keep_forever(store: Store, days: int) -> None:

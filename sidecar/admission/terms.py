@@ -10,10 +10,10 @@ from sqlalchemy import Connection
 
 from sidecar.admission.balances import Limit, limits_of
 from sidecar.admission.limits import ANY, Limits, applied
+from sidecar.admission.periods import DAY
 from sidecar.admission.statements import FIND_LIMITS, FIND_PREPAID
 
 _MOST_REMEMBERED = 10_000
-_DAY = 86_400 * 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class TermsReader:
 
     def limits(self, organization: str, model: str, now: int) -> tuple[Limit, ...]:
         """The limits that hold for ``organization``, which has been loaded, on ``model`` at ``now`` (microseconds)."""
-        terms, day = self._known[organization], now // _DAY
+        terms, day = self._known[organization], now // DAY
         known = terms.by_model.get(model)
         if known is None or known[0] != day:
             found = applied(terms.rows, self._defaults, organization, model)

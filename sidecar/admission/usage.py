@@ -12,11 +12,10 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, func, literal_column, or_, select
 
-from sidecar.admission.bill import CORRECTION
+from sidecar.admission.bill import CORRECTION, COUNTS
+from sidecar.admission.periods import DAY, SECOND
 from sidecar.store.tables import credentials, organizations, usage_records
 
-_MICROSECONDS = 1_000_000
-_DAY = 86_400 * _MICROSECONDS
 _ROWS_AT_A_TIME = 500
 _EPOCH = date(1970, 1, 1)
 # That of the terms of a record's price. As plain text: PostgreSQL takes no two parameters for one expression.
@@ -27,16 +26,6 @@ _CURRENCY = {
 
 GROUPS = ("day", "organization", "key", "model")
 """What records can be summed by, in the order of the columns."""
-
-COUNTS = (
-    "input_tokens",
-    "cached_tokens",
-    "output_tokens",
-    "reasoning_tokens",
-    "guided_tokens",
-    "image_bytes",
-)
-"""What is summed beside the price, by the names of the records' columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +48,7 @@ class Sums:
     """The sums of one group of records.
 
     ``group`` holds the value of each group that was asked for, under its name; a key's name is under ``key_name``.
-    ``counts`` are those of :data:`COUNTS`. ``price`` is in nano-units of ``currency``, which is empty for what has no
+    ``counts`` are those of ``bill.COUNTS``. ``price`` is in nano-units of ``currency``, which is empty for what has no
     price.
     """
 
@@ -89,7 +78,7 @@ def columns_of(groups: Sequence[str]) -> list[str]:
 def _query(connection: Connection, selection: Selection, groups: Sequence[str]) -> Select[Any]:
     records = usage_records.c
     columns: dict[str, ColumnElement[Any]] = {
-        "day": literal_column(f"usage_records.created_at / {_DAY}"),
+        "day": literal_column(f"usage_records.created_at / {DAY}"),
         "organization": records.organization_id,
         "key": records.credential_id,
         "model": records.model,
@@ -127,4 +116,4 @@ def _shown(name: str, value: Any) -> str:
 
 
 def _microseconds(day: date) -> int:
-    return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * _MICROSECONDS
+    return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * SECOND

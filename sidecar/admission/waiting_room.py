@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Generic, TypeVar
 
 from sidecar.admission.entries import Refused
+from sidecar.admission.periods import SECOND
 from sidecar.fairness import FairQueue, QueueFullError
 
 Admitted = TypeVar("Admitted")
@@ -105,7 +106,7 @@ class _Waiting:
         """Wait to be woken, at most as long as it takes before another attempt is worth it."""
         seconds = None
         if isinstance(refused, Refused) and refused.retry_after_us is not None:
-            seconds = min(refused.retry_after_us / 1_000_000, _LONGEST_PAUSE_SECONDS)
+            seconds = min(refused.retry_after_us / SECOND, _LONGEST_PAUSE_SECONDS)
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self.wake.wait()

@@ -38,13 +38,11 @@ def list_(config: ConfigFile, as_json: AsJson = False) -> None:
     """List the sessions that have not ended."""
     from sidecar.cli.credentials_view import show_all
     from sidecar.cli.transaction import transaction
-    from sidecar.identity.records import listed
-    from sidecar.identity.secret import Kind
+    from sidecar.identity.sessions import listed
     from sidecar.store import now_us
 
     with transaction(config) as connection:
-        now = now_us(connection)
-        records = [record for record in listed(connection, (Kind.SESSION,)) if not record.ended(now)]
+        records, now = listed(connection), now_us(connection)
     show_all(records, now, as_json=as_json)
 
 

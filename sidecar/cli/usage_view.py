@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import typer
 
+from sidecar.admission.bill import COUNTS
 from sidecar.admission.money import decimal
-from sidecar.admission.usage import COUNTS, Sums, columns_of
+from sidecar.admission.usage import Sums, columns_of
 from sidecar.cli.listing import print_table
 
 

@@ -36,10 +36,12 @@ def begin(
     return issue(connection, Terms(Kind.SESSION, id_, scopes, user=user, seconds=seconds))
 
 
-def listed(connection: Connection, organization: str | None, after: str, most: int) -> Sequence[Record]:
-    """At most ``most`` sessions that have not ended, of one organization's id or of all, the oldest first.
+def listed(
+    connection: Connection, organization: str | None = None, after: str = "", most: int | None = None
+) -> Sequence[Record]:
+    """The sessions that have not ended, of one organization's id or of all, the oldest first.
 
-    ``after`` is the id of the last one that is known already, or empty.
+    ``after`` is the id of the last one that is known already, or empty; ``most`` is how many are wanted, if not all.
     """
     mine, now = credentials.c, now_us(connection)
     lasting = or_(mine.expires_at.is_(None), mine.expires_at > now)

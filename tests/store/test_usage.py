@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from sqlalchemy import insert
 
-from sidecar.admission.usage import COUNTS, Selection, Sums, read_usage
+from sidecar.admission.bill import COUNTS
+from sidecar.admission.usage import Selection, Sums, read_usage
 from sidecar.store import connect
 from sidecar.store.tables import credentials, organizations, usage_records
 

@@ -13,7 +13,6 @@ from sidecar.exchange.phases.phase import Context, Phase, PhaseWithFacts, Step
 from sidecar.exchange.plan import Prepare
 from sidecar.exchange.reserve import Reserve
 from sidecar.exchange.resources import answer_at_once
-from sidecar.responses.caller import Caller
 from sidecar.responses.errors import ApiError
 from sidecar.surfaces.endpoints import Operation
 
@@ -27,7 +26,7 @@ class Waiting(Phase):
             return self._take_any(event)
         context = self._context
         context.report.request_id = event.headers.get("x-request-id", "")
-        context.report.caller = Caller.of(event.headers)
+        context.report.caller = event.caller
         context.report.timing.head_at = event.head_at
         target = context.surface.target(event.headers)
         if target.operation is not Operation.CREATE_RESPONSE:

@@ -52,12 +52,14 @@ class Fleet:
         self._number = 0
         state.mkdir(mode=0o700)
 
-    def start(self, streams: int = STREAMS) -> None:
-        """Start a worker; it is not waited for, and may be killed before it serves."""
+    def start(self, streams: int = STREAMS) -> str:
+        """Start a worker; it is not waited for, and may be killed before it serves. Returns its name."""
         self._number += 1
-        options = {**self._options, "name": f"w{self._number}", "seed": self._number, "streams": streams}
+        name = f"w{self._number}"
+        options = {**self._options, "name": name, "seed": self._number, "streams": streams}
         command = [sys.executable, "-m", "tests.store.stress_worker", json.dumps(options)]
         self._running.append(subprocess.Popen(command, cwd=ROOT))
+        return name
 
     def kill_one(self, choose: random.Random) -> None:
         """Kill a worker, and start another in its place."""
@@ -165,8 +167,15 @@ def misfortunes(fleet: Fleet, fail: Callable[[float], None], choose: random.Rand
 def settle_all(fleet: Fleet, books: Books) -> None:
     """Let the workers end, and another settle what they left."""
     fleet.stop()
-    fleet.start(streams=0)
-    wait_until(lambda: not books.open() and len(list(fleet.state.glob("*.slots"))) == 1 and not spooled(fleet.state))
+    last = fleet.start(streams=0)
+    # Its own file is the only one left when it has been through those of all others.
+    wait_until(
+        lambda: (
+            [file.stem for file in fleet.state.glob("*.slots")] == [last]
+            and not books.open()
+            and not spooled(fleet.state)
+        )
+    )
     fleet.stop()
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, func, literal_column, or_, select
+from sqlalchemy import ColumnElement, Connection, FromClause, Select, func, literal_column, select
 
 from sidecar.admission.bill import CORRECTION, COUNTS
 from sidecar.admission.periods import DAY, SECOND
@@ -27,6 +27,13 @@ _CURRENCY = {
 GROUPS = ("day", "organization", "key", "model")
 """What records can be summed by, in the order of the columns."""
 
+_COLUMNS = {
+    "day": ("day",),
+    "organization": ("organization", "organization_name"),
+    "key": ("key", "key_name"),
+    "model": ("model",),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:
@@ -34,7 +41,7 @@ class Selection:
 
     ``by`` are some of :data:`GROUPS`. Days are of UTC and say when a record was written, which is when its answer was
     over: the sums of a day that has passed change no more. ``since`` and ``until`` are both included.
-    ``organization`` is an id or a name.
+    ``organization`` is an id.
     """
 
     by: Sequence[str]
@@ -47,16 +54,16 @@ class Selection:
 class Sums:
     """The sums of one group of records.
 
-    ``group`` holds the value of each group that was asked for, under its name; a key's name is under ``key_name``.
-    ``counts`` are those of ``bill.COUNTS``. ``price`` is in nano-units of ``currency``, which is empty for what has no
-    price.
+    ``group`` holds the value of each group that was asked for, under its name, and the names of organizations and keys
+    under ``organization_name`` and ``key_name``, empty where there is none. ``counts`` are those of ``bill.COUNTS``.
+    ``price`` is in nano-units of ``currency``, which is ``None`` for models that had no price.
     """
 
     group: Mapping[str, str]
     requests: int
     counts: Mapping[str, int]
     price: int
-    currency: str
+    currency: str | None
 
 
 def read_usage(connection: Connection, selection: Selection) -> Iterator[Sums]:
@@ -66,13 +73,27 @@ def read_usage(connection: Connection, selection: Selection) -> Iterator[Sums]:
     for row in connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(query).mappings():
         shown = {name: _shown(name, row[name]) for name in columns_of(groups)}
         counts = {name: int(row[name]) for name in COUNTS}
-        yield Sums(shown, int(row["requests"]), counts, int(row["price"]), row["currency"] or "")
+        yield Sums(shown, int(row["requests"]), counts, int(row["price"]), row["currency"])
 
 
 def columns_of(groups: Sequence[str]) -> list[str]:
     """The names under which the values of ``groups`` are shown."""
-    names = {group: [group] for group in GROUPS} | {"key": ["key", "key_name"]}
-    return [name for group in GROUPS if group in groups for name in names[group]]
+    return [name for group in GROUPS if group in groups for name in _COLUMNS[group]]
+
+
+def find_organization(connection: Connection, name: str) -> str | None:
+    """The id of the organization of this id or else of this name; ``None`` where there is none.
+
+    An id that an operator's own authentication has found may be in the records and nowhere else.
+    """
+    for found in (
+        select(organizations.c.id).where(organizations.c.id == name),
+        select(organizations.c.id).where(organizations.c.name == name),
+        select(usage_records.c.organization_id).where(usage_records.c.organization_id == name).limit(1),
+    ):
+        if (id_ := connection.scalar(found)) is not None:
+            return str(id_)
+    return None
 
 
 def _query(connection: Connection, selection: Selection, groups: Sequence[str]) -> Select[Any]:
@@ -92,10 +113,14 @@ def _query(connection: Connection, selection: Selection, groups: Sequence[str]) 
         *(func.sum(records[name]).label(name) for name in COUNTS),
         func.sum(records.price).label("price"),
     )
+    joined: FromClause = usage_records
+    if "organization" in groups:
+        query = query.add_columns(func.max(organizations.c.name).label("organization_name"))
+        joined = joined.outerjoin(organizations, organizations.c.id == records.organization_id)
     if "key" in groups:
         query = query.add_columns(func.max(credentials.c.name).label("key_name"))
-        query = query.select_from(usage_records.outerjoin(credentials, credentials.c.id == records.credential_id))
-    return query.where(*_conditions(selection)).group_by(*keys).order_by(*keys)
+        joined = joined.outerjoin(credentials, credentials.c.id == records.credential_id)
+    return query.select_from(joined).where(*_conditions(selection)).group_by(*keys).order_by(*keys)
 
 
 def _conditions(selection: Selection) -> Iterator[ColumnElement[bool]]:
@@ -105,8 +130,7 @@ def _conditions(selection: Selection) -> Iterator[ColumnElement[bool]]:
     if selection.until is not None:
         yield records.created_at < _microseconds(selection.until + timedelta(days=1))
     if selection.organization is not None:
-        named = select(organizations.c.id).where(organizations.c.name == selection.organization)
-        yield or_(records.organization_id == selection.organization, records.organization_id.in_(named))
+        yield records.organization_id == selection.organization
 
 
 def _shown(name: str, value: Any) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from sidecar.cli.failing import fail
 from sidecar.cli.options import AsJson, ConfigFile, seconds_of
 
 
@@ -30,15 +31,18 @@ def usage(
     as_json: AsJson = False,
 ) -> None:
     """Show what was used and what it costs."""
-    from sidecar.admission.usage import Selection, read_usage
+    from sidecar.admission.usage import Selection, find_organization, read_usage
     from sidecar.cli.transaction import transaction
     from sidecar.cli.usage_view import show_usage
 
     if as_csv and as_json:
         raise typer.BadParameter("--csv and --json do not go together")
     groups = list(dict.fromkeys(group.value for group in by or [_By.DAY]))
-    selection = Selection(groups, since and since.date(), until and until.date(), organization)
     with transaction(config, "read") as connection:
+        id_ = find_organization(connection, organization) if organization is not None else None
+        if organization is not None and id_ is None:
+            fail(f"There is no organization {organization}.", 1)
+        selection = Selection(groups, since and since.date(), until and until.date(), id_)
         show_usage(groups, read_usage(connection, selection), as_csv=as_csv, as_json=as_json)
 
 

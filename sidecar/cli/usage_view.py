@@ -15,6 +15,9 @@ from sidecar.admission.money import decimal
 from sidecar.admission.usage import Sums, columns_of
 from sidecar.cli.listing import print_table
 
+# Of a model without prices: what it costs is nothing in no currency.
+_NO_PRICE = "-"
+
 
 def show_usage(groups: Sequence[str], rows: Iterable[Sums], *, as_csv: bool, as_json: bool) -> None:
     """Print ``rows``. As CSV and as JSON each is printed as it comes, however many there are."""
@@ -42,7 +45,7 @@ def _print_json(rows: Iterable[Sums]) -> None:
     typer.echo("[]" if separator == "[" else "\n]")
 
 
-def _flat(row: Sums) -> dict[str, str | int]:
+def _flat(row: Sums) -> dict[str, str | int | None]:
     """Money as a decimal in text: as a number it would become a binary fraction."""
     return {
         **row.group,
@@ -54,28 +57,34 @@ def _flat(row: Sums) -> dict[str, str | int]:
 
 
 def _print_table(groups: Sequence[str], rows: Iterable[Sums]) -> None:
+    """People know organizations by their names; one that is only an id is shown by it."""
+    columns = [name for name in columns_of(groups) if name != "organization_name"]
     totals, prices = Counter[str](), Counter[str]()
-    lines = list(_lines(rows, totals, prices))
-    sums = [[*[""] * len(columns_of(groups)), *_amounts(totals), _money(price, of)] for of, price in prices.items()]
-    if sums:
-        sums[0][0] = "Total"
+    lines = list(_lines(columns, rows, totals, prices))
+    if lines:
+        total = ["Total", *[""] * (len(columns) - 1), *_amounts(totals)]
+        money = [_money(price, currency) for currency, price in prices.items()] or [_NO_PRICE]
         # Of several currencies only the prices differ.
-        sums[1:] = [[*[""] * (len(sums[0]) - 1), line[-1]] for line in sums[1:]]
-    heads = [name.replace("_", " ").capitalize() for name in (*columns_of(groups), "requests", *COUNTS, "price")]
-    print_table(heads, [*lines, *sums])
+        lines += [[*total, money[0]], *([*[""] * len(total), price] for price in money[1:])]
+    heads = [name.replace("_", " ").capitalize() for name in (*columns, "requests", *COUNTS, "price")]
+    print_table(heads, lines)
 
 
-def _lines(rows: Iterable[Sums], totals: Counter[str], prices: Counter[str]) -> Iterator[list[str]]:
+def _lines(
+    columns: Sequence[str], rows: Iterable[Sums], totals: Counter[str], prices: Counter[str]
+) -> Iterator[list[str]]:
     for row in rows:
-        totals.update({"requests": row.requests, **row.counts})
-        prices[row.currency] += row.price
-        counts = _amounts(Counter({"requests": row.requests, **row.counts}))
-        yield [*row.group.values(), *counts, _money(row.price, row.currency)]
+        counts = Counter({"requests": row.requests, **row.counts})
+        totals.update(counts)
+        if row.currency is not None:
+            prices[row.currency] += row.price
+        group = {**row.group, "organization": row.group.get("organization_name") or row.group.get("organization", "")}
+        yield [*(group[name] for name in columns), *_amounts(counts), _money(row.price, row.currency)]
 
 
 def _amounts(counts: Counter[str]) -> list[str]:
     return [f"{counts[name]:,}" for name in ("requests", *COUNTS)]
 
 
-def _money(price: int, currency: str) -> str:
-    return f"{decimal(price)} {currency}".strip()
+def _money(price: int, currency: str | None) -> str:
+    return _NO_PRICE if currency is None else f"{decimal(price)} {currency}"

@@ -65,6 +65,36 @@ def test_usage_for_people_ends_with_the_total(run: Run, books: Books) -> None:
     assert lines[2].split() == ["Total", *lines[1].split()[1:]]
 
 
+def test_people_see_organizations_by_name_and_programs_by_both(run: Run, books: Books) -> None:
+    run("orgs", "create", "acme", "--id", "org_b")
+    books.book(completed(books.admit(organization_id="org_b").id))
+    by = ("--by", "organization", "--organization", "acme")
+    lines = run("usage", *by).stdout.splitlines()
+    assert [line.split()[:2] for line in lines] == [["Organization", "Requests"], ["acme", "1"], ["Total", "1"]]
+    assert run("usage", "--by", "organization").stdout.splitlines()[1].split()[0] == "org_a"
+    (row,) = json.loads(run("usage", *by, "--json").stdout)
+    assert (row["organization"], row["organization_name"]) == ("org_b", "acme")
+
+
+def test_usage_of_an_organization_that_there_is_not(run: Run, books: Books) -> None:
+    assert run("usage", "--organization", "acmee", status=1).output == "There is no organization acmee.\n"
+    run("orgs", "create", "acme")
+    assert json.loads(run("usage", "--organization", "acme", "--json").stdout) == []
+
+
+def test_a_model_without_prices_has_no_currency(run: Run, books: Books) -> None:
+    books.execute("UPDATE usage_records SET price = 0, price_terms = '{}' WHERE id = :id", id=books.records()[0]["id"])
+    lines = [line.split()[-2:] for line in run("usage").stdout.splitlines()]
+    assert sorted(lines[1:3]) == [["0", "-"], ["0.0000045", "USD"]]
+    assert lines[3:] == [["0.0000045", "USD"]]
+    rows = json.loads(run("usage", "--json").stdout)
+    assert {(row["price"], row["currency"]) for row in rows} == {("0.00", None), ("0.0000045", "USD")}
+    csv_rows = csv.DictReader(io.StringIO(run("usage", "--csv").stdout))
+    assert {row["currency"] for row in csv_rows} == {"", "USD"}
+    books.execute("UPDATE usage_records SET price = 0, price_terms = '{}'")
+    assert run("usage").stdout.splitlines()[-1].split()[-1] == "-"
+
+
 def test_usage_of_a_time_without_any(run: Run, books: Books) -> None:
     assert json.loads(run("usage", "--to", "2001-01-01", "--json").stdout) == []
     assert len(json.loads(run("usage", "--from", TODAY, "--to", TODAY, "--json").stdout)) == 1

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import insert
 
 from sidecar.admission.bill import COUNTS
-from sidecar.admission.usage import Selection, Sums, read_usage
+from sidecar.admission.usage import Selection, Sums, find_organization, read_usage
 from sidecar.store import connect
 from sidecar.store.tables import credentials, organizations, usage_records
 
@@ -81,7 +81,7 @@ def test_everything_together(books: str) -> None:
 
 def test_by_each_group_and_by_several(books: str) -> None:
     assert prices(books, "day") == {("1970-01-02",): 21, ("1970-01-03",): 300, ("1970-01-04",): 54_000}
-    assert prices(books, "organization") == {("org_a",): 50_321, ("org_b",): 4000}
+    assert prices(books, "organization") == {("org_a", ""): 50_321, ("org_b", ""): 4000}
     assert prices(books, "key") == {("", ""): 4000, ("key_1", ""): 50_021, ("key_2", ""): 300}
     assert prices(books, "model") == {("large",): 20, ("small",): 54_301}
     assert prices(books, "model", "day") == {
@@ -104,7 +104,7 @@ def test_a_day_ends_with_its_last_microsecond(store_url: str) -> None:
     assert prices(store_url, until=FIRST) == {(): 1}
 
 
-def test_an_organization_by_its_id_or_its_name_and_the_names_of_its_keys(books: str) -> None:
+def test_organizations_and_keys_are_shown_with_their_names(books: str) -> None:
     with connect(books) as connection:
         values = {"prepaid": False, "created_at": 0}
         connection.execute(insert(organizations).values(id="org_a", name="Example", **values))
@@ -117,16 +117,28 @@ def test_an_organization_by_its_id_or_its_name_and_the_names_of_its_keys(books: 
             "hint": "abcd",
         }
         connection.execute(insert(credentials).values(**key, scopes="", created_at=0))
-    expected = {("key_1", "laptop"): 50_021, ("key_2", ""): 300}
-    assert prices(books, "key", organization="Example") == prices(books, "key", organization="org_a") == expected
-    assert prices(books, organization="unknown") == {}
+    assert prices(books, "key", organization="org_a") == {("key_1", "laptop"): 50_021, ("key_2", ""): 300}
+    assert prices(books, "organization", "key") == {
+        ("org_a", "Example", "key_1", "laptop"): 50_021,
+        ("org_a", "Example", "key_2", ""): 300,
+        ("org_b", "", "", ""): 4000,
+    }
+
+
+def test_an_organization_is_found_by_its_id_its_name_or_its_records(books: str) -> None:
+    with connect(books) as connection:
+        values = {"prepaid": False, "created_at": 0}
+        connection.execute(insert(organizations).values(id="org_c", name="org_b", **values))
+        found = {name: find_organization(connection, name) for name in ("org_a", "org_b", "org_c", "unknown")}
+    assert found == {"org_a": "org_a", "org_b": "org_c", "org_c": "org_c", "unknown": None}
+    assert prices(books, organization="org_c") == {}
 
 
 def test_currencies_are_never_added_up(store_url: str) -> None:
     euros = DOLLARS.replace("USD", "EUR")
     write(store_url, record("1", price=1), record("2", price=2, price_terms=euros), record("3", price_terms="{}"))
     assert {found.currency: (found.price, found.requests) for found in sums(store_url)} == {
-        "": (0, 1),
+        None: (0, 1),
         "EUR": (2, 1),
         "USD": (1, 1),
     }

@@ -66,7 +66,10 @@ async def list_all(tools: Tools, request: web.Request) -> Reply:
     page = partial(
         sessions.listed, organization=query.get("organization"), after=query.get("after", ""), most=_PAGE + 1
     )
-    records = await tools.store.read(page)
+    try:
+        records = await tools.store.read(page)
+    except OrganizationError as error:
+        raise ApiError("not_found", str(error), "organization") from None
     return Reply.json({"data": [_session(record) for record in records[:_PAGE]], "has_more": len(records) > _PAGE})
 
 

@@ -39,16 +39,19 @@ def begin(
 def listed(
     connection: Connection, organization: str | None = None, after: str = "", most: int | None = None
 ) -> Sequence[Record]:
-    """The sessions that have not ended, of one organization's id or of all, the oldest first.
+    """The sessions that have not ended, of one organization (its id or name) or of all, the oldest first.
 
     ``after`` is the id of the last one that is known already, or empty; ``most`` is how many are wanted, if not all.
+
+    Raises:
+        OrganizationError: there is no such organization.
     """
     mine, now = credentials.c, now_us(connection)
     lasting = or_(mine.expires_at.is_(None), mine.expires_at > now)
     wanted = select(credentials).where(mine.kind == Kind.SESSION.value, mine.revoked_at.is_(None), lasting)
     wanted = wanted.where(mine.id > after)
     if organization is not None:
-        wanted = wanted.where(mine.organization_id == organization)
+        wanted = wanted.where(mine.organization_id == find(connection, organization).id)
     return [Record.of(row) for row in connection.execute(wanted.order_by(mine.id).limit(most))]
 
 

@@ -115,8 +115,9 @@ async def test_those_that_last_are_listed_without_their_values(
     assert first["data"][0].keys() == {"id", "organization", "user", "created_at", "expires_at", "ended_at"}
     rest = await admin.ask("GET", f"{PATH}?after={made[2]['id']}")
     assert ([session["id"] for session in rest["data"]], rest["has_more"]) == ([made[3]["id"], other["id"]], False)
-    found = await admin.ask("GET", f"{PATH}?organization={other['organization']}")
-    assert [session["id"] for session in found["data"]] == [other["id"]]
+    for named in ("other", other["organization"]):
+        found = await admin.ask("GET", f"{PATH}?organization={named}")
+        assert [session["id"] for session in found["data"]] == [other["id"]]
 
 
 async def test_only_keys_with_the_scope_may_ask(admin: Admin, store_url: str, acme: str) -> None:
@@ -154,6 +155,9 @@ async def test_what_is_not_there(admin: Admin) -> None:
     assert (await admin.error("GET", "/admin", status=404))[0] == "not_found"
     assert (await admin.error("DELETE", f"{PATH}/ses_unknown", status=404))[0] == "not_found"
     assert (await admin.error("POST", body={**WANTED, "organization": "nobody"}, status=404))[0] == "not_found"
+    for named in ("nobody", ""):
+        refused = await admin.ask("GET", f"{PATH}?organization={named}", status=404)
+        assert (refused["error"]["code"], refused["error"]["param"]) == ("not_found", "organization")
     assert (await admin.error("PUT", status=405))[0] == "method_not_allowed"
     assert admin.headers["allow"] == "GET, POST"
     assert (await admin.error("POST", body=b" " * (MOST_BYTES + 1), status=413))[0] == "payload_too_large"

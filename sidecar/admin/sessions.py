@@ -34,7 +34,7 @@ class _Wanted(BaseModel):
 
     organization: Annotated[str, Field(min_length=1, max_length=128)]
     user: Annotated[str, Field(min_length=1, max_length=256), AfterValidator(_printable)]
-    ttl: Annotated[int, Field(ge=60, le=30 * 86_400)] = round(sessions.SECONDS)
+    ttl: Annotated[int, Field(ge=sessions.FEWEST_SECONDS, le=sessions.MOST_SECONDS)] = round(sessions.SECONDS)
 
 
 class _Calls:

@@ -16,7 +16,7 @@ def create(
     organization: Annotated[str, typer.Argument(help="The organization's name or id.")],
     config: ConfigFile,
     user: Annotated[str, typer.Option(help="Who has logged in.")],
-    expires: Annotated[str, typer.Option(metavar="DURATION", help="12h, 30m …")] = "12h",
+    expires: Annotated[str, typer.Option(metavar="DURATION", help="12h, 30m …: from 1m to 30d.")] = "12h",
     scope: Scopes = None,
     as_json: AsJson = False,
 ) -> None:

@@ -18,6 +18,9 @@ from sidecar.surfaces.endpoints import SESSION_COOKIE
 SECONDS = 12 * 3600.0
 """How long a session lasts that was made without saying so."""
 
+FEWEST_SECONDS, MOST_SECONDS = 60, 30 * 86_400
+"""How long one may last at all: a cookie on somebody's machine is no key that a program keeps."""
+
 
 def begin(
     connection: Connection,
@@ -31,7 +34,10 @@ def begin(
 
     Raises:
         OrganizationError: there is no organization of this id or name.
+        ValueError: ``seconds`` are fewer or more than a session may last.
     """
+    if not FEWEST_SECONDS <= seconds <= MOST_SECONDS:
+        raise ValueError("A session lasts from a minute to 30 days.")
     id_ = find(connection, organization).id
     return issue(connection, Terms(Kind.SESSION, id_, scopes, user=user, seconds=seconds))
 

@@ -17,6 +17,7 @@ from sidecar.admin import sessions
 from sidecar.admin.app import MOST_BYTES, make_app, start_admin
 from sidecar.admin.route import Route, Tools
 from sidecar.config.load import ConfigError
+from sidecar.identity import sessions as sessions_of_users
 from sidecar.identity.authenticator import find_known
 from sidecar.identity.secret import Secret
 from sidecar.responses.reply import Reply
@@ -141,7 +142,8 @@ async def test_only_keys_with_the_scope_may_ask(admin: Admin, store_url: str, ac
         (b"[]", None),
         ({"organization": "acme"}, "user"),
         ({**WANTED, "user": ""}, "user"),
-        ({**WANTED, "ttl": 1}, "ttl"),
+        ({**WANTED, "ttl": sessions_of_users.FEWEST_SECONDS - 1}, "ttl"),
+        ({**WANTED, "ttl": sessions_of_users.MOST_SECONDS + 1}, "ttl"),
         ({**WANTED, "ttl": "600"}, "ttl"),
         ({**WANTED, "scopes": ["admin"]}, "scopes"),
     ],

@@ -78,6 +78,7 @@ def test_sessions_are_made_listed_and_ended(run: Run) -> None:
     assert as_json(run, "keys", "list") == []
     run("sessions", "end", session["id"])
     assert as_json(run, "sessions", "list") == []
+    as_json(run, "sessions", "create", "acme", "--user", "bob", "--expires", "30d")
 
 
 def test_organizations_have_limits_and_credits(run: Run) -> None:
@@ -112,6 +113,8 @@ def test_organizations_have_limits_and_credits(run: Run) -> None:
         (f"keys create acme --user {'u' * 257}", 1, "A user has 1 to 256 printable characters."),
         ("sessions create acme --user a\x07", 1, "A user has 1 to 256 printable characters."),
         (f"keys revoke b3os_sk_{'x' * 38}", 1, "This is a secret; name the credential by its id."),
+        ("sessions create acme --user a --expires 31d", 1, "A session lasts from a minute to 30 days."),
+        ("sessions create acme --user a --expires 59s", 1, "A session lasts from a minute to 30 days."),
         ("keys create nobody", 1, "There is no organization nobody."),
         ("keys create acme --scope root", 1, "there is no scope root"),
         ("keys create acme --expires soon", 2, "soon is no duration such as 90d"),

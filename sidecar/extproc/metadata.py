@@ -16,8 +16,10 @@ from sidecar.exchange.report import Report
 NAMESPACE = "responses"
 
 
-def add_metadata(message: ProcessingResponse, report: Report, *, answered: bool) -> None:
-    """Put what ``report`` tells into ``message``, the last one of its exchange.
+def metadata_of(report: Report, *, answered: bool) -> bytes:
+    """What ``report`` tells, to stand behind the last message of its exchange.
+
+    Serialized messages that follow each other are one, which has the members of both.
 
     What is not known is left out. Of an exchange that was not ``answered`` the tokens are 0: nothing of it was sent.
     """
@@ -36,6 +38,8 @@ def add_metadata(message: ProcessingResponse, report: Report, *, answered: bool)
         "reasoning_tokens": usage.reasoning_tokens,
         "total_tokens": usage.input_tokens + usage.output_tokens,
     }
+    message = ProcessingResponse()
     metadata = message.dynamic_metadata.fields[NAMESPACE].struct_value
     metadata.update({name: word for name, word in words.items() if word})
     metadata.update({name: count if answered else 0 for name, count in tokens.items()})
+    return bytes(message.SerializeToString())

@@ -17,8 +17,8 @@ from sidecar.exchange.events import Abort, ClientGone, RequestComplete, Tick, Up
 from sidecar.exchange.exchange import Exchange
 from sidecar.extproc import by_hand, messages
 from sidecar.extproc.driver import Clock, Driver, Observer, Performers
-from sidecar.extproc.metadata import add_metadata
-from sidecar.extproc.wires import Wire
+from sidecar.extproc.metadata import metadata_of
+from sidecar.extproc.wires import Wire, WireEnd
 from sidecar.responses.errors import ApiError
 from sidecar.responses.marks import NOTHING
 from sidecar.responses.reply import Reply
@@ -61,6 +61,7 @@ class Session:
         self._driver = Driver(exchange, performers, observers, clock, self._send_all)
         self._clock = clock
         self._wire = wire
+        self._body = wire.body
         self._request = _Request()
         # What takes Envoy's next message; it changes as the stream goes on.
         self._take: Callable[[bytes], None] = self._take_head
@@ -72,12 +73,33 @@ class Session:
         except Exception:
             self.abort(self._driver.fault("a message could not be handled"))
 
+    def drained(self) -> None:
+        """The transport is congested no more."""
+        self._wire.drained()
+
     def lost(self) -> None:
         """The stream is over: all has been handed over, or the client has left. What comes last begins."""
         self._take = self._ignore
+        self._wire.hang_up()
         self.delivered.detach()
         self._driver.handle(ClientGone())
         self._driver.begin_last()
+
+    @property
+    def congested(self) -> bool:
+        """Whether what was sent still waits for Envoy to read it."""
+        return self._transport.congested
+
+    def upstream(self, data: bytes) -> None:
+        """Take bytes of the upstream's answer that do not come in Envoy's messages. This is the per-token path."""
+        try:
+            self._send_all(self._driver.upstream(data, self._clock.monotonic()))
+        except Exception:
+            self.abort(self._driver.fault("the upstream's bytes could not be handled"))
+
+    def upstream_ended(self, end: WireEnd) -> None:
+        """The upstream's answer has ended."""
+        self._send_all(self._driver.handle(UpstreamEnd(*end, self._clock.monotonic())))
 
     @property
     def due_at(self) -> float:
@@ -170,43 +192,44 @@ class Session:
 
     def _send_all(self, commands: Sequence[Command]) -> None:
         if len(commands) == 1 and type(commands[0]) is SendBody:
-            self._transport.send(by_hand.response_body(commands[0]), self.delivered.written)
+            self._transport.send(self._body(commands[0]), self.delivered.written)
             return
-        for message in self._messages(commands):
-            self._send(message, self.delivered.written if message.HasField("response_body") else NOTHING)
+        for message, mark in self._messages(commands):
+            self._transport.send(message, mark)
 
     def _send(self, message: ProcessingResponse, mark: int) -> None:
         self._transport.send(message.SerializeToString(), mark)
 
-    def _messages(self, commands: Sequence[Command]) -> Iterator[ProcessingResponse]:
-        """The fewest messages for ``commands``: bytes that go out together share one."""
+    def _messages(self, commands: Sequence[Command]) -> Iterator[tuple[bytes, int]]:
+        """The fewest messages for ``commands``, and their marks: bytes that go out together share one."""
         data = b""
         for command in commands:
             match command:
                 case SendBody():
                     data = data + command if data else command
                 case SendHead(headers):
-                    yield self._wire.head(headers)
+                    yield self._wire.head(headers), NOTHING
                 case Finish():
                     *earlier, last = self._wire.finish(data)
-                    add_metadata(last, self._exchange.report, answered=True)
-                    yield from (*earlier, last)
+                    last += metadata_of(self._exchange.report, answered=True)
+                    yield from ((message, self.delivered.written) for message in (*earlier, last))
                     self._close()
                     return
                 case CallUpstream():
                     self._take = self._take_upstream
-                    yield from self._wire.call(command, self._request.headers)
+                    for message in self._wire.call(command, self._request.headers, self):
+                        yield message, NOTHING
                 case Reply():
-                    message = messages.immediate(command)
-                    add_metadata(message, self._exchange.report, answered=False)
-                    yield message
+                    metadata = metadata_of(self._exchange.report, answered=False)
+                    yield messages.immediate(command).SerializeToString() + metadata, NOTHING
                     self._close()
         if data:
-            yield messages.response_body(data, end=False)
+            yield self._body(data), self.delivered.written
 
     def _close(self) -> None:
         """A stream that ended before this would pass the upstream's raw bytes to the client."""
         self._take = self._ignore
+        self._wire.hang_up()
         self._transport.close()
 
 

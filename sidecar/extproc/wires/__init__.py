@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sidecar.extproc.wires.direct import DirectWire
 from sidecar.extproc.wires.tunnel import TunnelWire
-from sidecar.extproc.wires.wire import Wire
+from sidecar.extproc.wires.wire import Wire, WireEnd
 
 WIRES: dict[str, type[Wire]] = {"tunnel": TunnelWire, "direct": DirectWire}
 
-__all__ = ["WIRES", "Wire"]
+__all__ = ["WIRES", "Wire", "WireEnd"]

@@ -11,17 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 
-from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, ProcessingResponse
+from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest
 
 from sidecar.backends.triton.frames import status_of
 from sidecar.exchange.commands import CallUpstream
 from sidecar.extproc import messages
-from sidecar.extproc.wires.wire import WireEnd
+from sidecar.extproc.wires.wire import EnvoysCall, Recipient, WireEnd
 
 _GRPC_HEADERS = ("grpc-accept-encoding", "grpc-encoding", "grpc-status", "grpc-message")
 
 
-class DirectWire:
+class DirectWire(EnvoysCall):
     """One gRPC call in the client's own exchange."""
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class DirectWire:
         self._trailers: list[str] | None = None
         self._ended = False
 
-    def call(self, call: CallUpstream, request_headers: Mapping[str, str]) -> Iterator[ProcessingResponse]:
+    def call(self, call: CallUpstream, request_headers: Mapping[str, str], recipient: Recipient) -> Iterator[bytes]:
         """Turn the request into the call, and end it: one message is the whole call."""
         head = {
             ":path": call.path,
@@ -40,8 +40,9 @@ class DirectWire:
         }
         # Client headers would become gRPC metadata and steer Triton (grpc-timeout, triton_grpc_error): none pass.
         foreign = [name for name in request_headers if not name.startswith(":") and name not in head]
-        yield messages.request_headers(head, foreign)
-        yield from messages.request_body(call.body, end=True)
+        yield messages.request_headers(head, foreign).SerializeToString()
+        for message in messages.request_body(call.body, end=True):
+            yield message.SerializeToString()
 
     def receive(self, message: ProcessingRequest) -> tuple[bytes, WireEnd | None]:
         """The call's bytes and end."""
@@ -64,17 +65,17 @@ class DirectWire:
         """The body is the call's own bytes."""
         return (b"" if self._ended else body), None
 
-    def head(self, headers: Mapping[str, str]) -> ProcessingResponse:
+    def head(self, headers: Mapping[str, str]) -> bytes:
         """The response head for the client, without gRPC's headers."""
-        return messages.response_headers(headers, _GRPC_HEADERS)
+        return bytes(messages.response_headers(headers, _GRPC_HEADERS).SerializeToString())
 
-    def finish(self, data: bytes) -> Iterator[ProcessingResponse]:
+    def finish(self, data: bytes) -> Iterator[bytes]:
         """End the client's response. Where trailers came, their answer ends it, not the body."""
         if self._trailers is None:
-            yield messages.response_body(data, end=True)
+            yield messages.response_body(data, end=True).SerializeToString()
             return
-        yield messages.response_body(data, end=False)
-        yield messages.response_trailers(self._trailers)
+        yield messages.response_body(data, end=False).SerializeToString()
+        yield messages.response_trailers(self._trailers).SerializeToString()
 
     def _read_head(self, headers: dict[str, str]) -> WireEnd | None:
         status = headers.get(":status", "")

@@ -13,28 +13,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from http import HTTPStatus
 
-from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, ProcessingResponse
+from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest
 
 from sidecar.backends.triton.frames import status_of
 from sidecar.exchange.commands import CallUpstream
 from sidecar.extproc import messages
 from sidecar.extproc.wires.http1 import Http1Error, ResponseReader
-from sidecar.extproc.wires.wire import WireEnd
+from sidecar.extproc.wires.wire import EnvoysCall, Recipient, WireEnd
 
 # What a content type is called on HTTP/1.1.
 _ON_HTTP1 = {"application/grpc": "application/grpc-web+proto"}
 
 
-class TunnelWire:
+class TunnelWire(EnvoysCall):
     """One call through the tunnel."""
 
     def __init__(self) -> None:
         self._response = ResponseReader()
         self._ended = False
 
-    def call(self, call: CallUpstream, request_headers: Mapping[str, str]) -> Iterator[ProcessingResponse]:
+    def call(self, call: CallUpstream, request_headers: Mapping[str, str], recipient: Recipient) -> Iterator[bytes]:
         """Open the tunnel and write the request. The request side never ends: its end would look like a client gone."""
-        yield messages.request_headers()
+        yield messages.request_headers().SerializeToString()
         head = {
             "host": "triton",
             "content-type": _ON_HTTP1.get(call.content_type, call.content_type),
@@ -44,7 +44,8 @@ class TunnelWire:
         }
         lines = "".join(f"{name}: {value}\r\n" for name, value in head.items())
         before = f"POST {call.path} HTTP/1.1\r\n{lines}\r\n".encode("latin-1")
-        yield from messages.request_body(call.body, end=False, head=before)
+        for message in messages.request_body(call.body, end=False, head=before):
+            yield message.SerializeToString()
 
     def receive(self, message: ProcessingRequest) -> tuple[bytes, WireEnd | None]:
         """The call's bytes and end. The tunnel's own head is synthetic; anything but 200 is the ingress's failure."""
@@ -63,13 +64,13 @@ class TunnelWire:
         """The body is a part of an HTTP/1.1 response."""
         return (b"", None) if self._ended else self._read(body, False)
 
-    def head(self, headers: Mapping[str, str]) -> ProcessingResponse:
+    def head(self, headers: Mapping[str, str]) -> bytes:
         """The response head for the client, on the tunnel's synthetic one."""
-        return messages.response_headers(headers)
+        return bytes(messages.response_headers(headers).SerializeToString())
 
-    def finish(self, data: bytes) -> Iterable[ProcessingResponse]:
+    def finish(self, data: bytes) -> Iterable[bytes]:
         """End the client's response; Envoy closes the tunnel if it is still open."""
-        return (messages.response_body(data, end=True),)
+        return (messages.response_body(data, end=True).SerializeToString(),)
 
     def _read(self, data: bytes, closed: bool) -> tuple[bytes, WireEnd | None]:
         response = self._response

@@ -6,6 +6,7 @@ The rooms take these models as they are; all of them are immutable. ``docs/confi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -185,7 +186,8 @@ class Config(Section):
     accounts: bool = Field(
         default=True,
         description="whether it is known here who a request is from, and what it uses is accounted for. With `false`"
-        " there is no store, everybody whom Envoy lets in is served and nothing is limited: that is the ingress's work",
+        " there is no store, everybody whom Envoy lets in is served and nothing is limited: that is the ingress's work;"
+        " settings of the store, of identity, of admission and of prices are then refused",
     )
     store: StoreConfig = StoreConfig()
     identity: IdentityConfig = IdentityConfig()
@@ -229,17 +231,17 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _accounts_are_kept_for_what_needs_them(self) -> Config:
-        needing = {
-            "identity.trusted": self.identity.trusted is not None,
-            "admission": self.admission != AdmissionConfig(),
-            "models[].prices": any(model.prices for model in self.models),
-            "admin.address": self.admin.address is not None,
-            "usage_feed.address": self.usage_feed.address is not None,
-        }
-        name = next((name for name, is_set in needing.items() if is_set), None)
-        if not self.accounts and name is not None:
-            raise ValueError(f"{name} is set, which needs accounts")
+        """What would be heeded by nobody is refused: whoever wrote it counts on it."""
+        if not self.accounts and (key := next(self._keys_of_accounts(), None)) is not None:
+            raise ValueError(f"{key} is set, which needs accounts")
         return self
+
+    def _keys_of_accounts(self) -> Iterator[str]:
+        for name in ("store", "identity", "admission", "admin", "usage_feed"):
+            yield from getattr(self, name).keys_set(name)
+        if "currency" in self.model_fields_set:
+            yield "currency"
+        yield from (f"models[{index}].prices" for index, model in enumerate(self.models) if model.prices)
 
     def socket(self, index: int) -> Path:
         """The socket of the worker ``index``."""

@@ -22,7 +22,7 @@ from stack.paths import API_KEY, PUBLIC_STATE, ROOT, RUN, STATE, socket_director
 from stack.process import StackError
 from stack.report import Steps, console, dead_models, how_to_use
 from stack.runs import Run
-from stack.sidecar import Model
+from stack.sidecar import Model, with_example_price
 
 app = typer.Typer(
     help="Runs and tests the Responses API on real parts: Envoy, the sidecar and Triton.",
@@ -72,7 +72,8 @@ def up(
     run = Run.begin()
     keep = False
     try:
-        stack = _start(port, wire, triton, workers, [SMOLLM2, *(SCRIPTED_MODELS if scripted else ())])
+        models = [with_example_price(model) for model in (SMOLLM2, *(SCRIPTED_MODELS if scripted else ()))]
+        stack = _start(port, wire, triton, workers, models)
         keep = detach
         _tell(stack, "./dev down ends it." if detach else "Ctrl-C ends everything.")
         if not detach:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,15 @@ class Model:
     tokenizer: Path
     context_length: int = 2048
     settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+EXAMPLE_PRICE = {"from": "2026-01-01", "input": "0.15", "cached_input": "0.075", "output": "0.60"}
+"""That of docs/billing.md, in USD for a million tokens: models that cost nothing would show nothing of billing."""
+
+
+def with_example_price(model: Model) -> Model:
+    """``model`` with the price of the example."""
+    return replace(model, settings={**model.settings, "prices": [dict(EXAMPLE_PRICE)]})
 
 
 def configure(

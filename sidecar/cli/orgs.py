@@ -60,9 +60,14 @@ def set_limits(
     period_tokens: _Limit = None,
     as_json: AsJson = False,
 ) -> None:
-    """Set limits of an organization; those that are not named stay as they are."""
+    """Set limits of an organization; those that are not named stay as they are.
+
+    A model that the configuration does not have is told and taken: another node may serve it.
+    """
+    from sidecar.cli.model_names import doubt
     from sidecar.cli.organizations_view import show_limits
     from sidecar.cli.transaction import transaction
+    from sidecar.config.load import load
     from sidecar.identity.organizations import find, set_limits
 
     counts = {
@@ -78,6 +83,9 @@ def set_limits(
     with transaction(config) as connection:
         id_ = organization if organization == "*" else find(connection, organization).id
         limits = set_limits(connection, id_, model, changes)
+    sets = any(value is not None for value in changes.values())
+    if sets and model != "*" and (words := doubt(model, load(config).models)) is not None:
+        typer.echo(f"Warning: {words} The limits are set, for nodes that serve a model of this name.", err=True)
     show_limits(id_, {model: limits}, as_json=as_json)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from sidecar.identity.authenticator import find_known
 from sidecar.identity.secret import Secret
@@ -98,6 +99,31 @@ def test_organizations_have_limits_and_credits(run: Run) -> None:
     assert found["limits"] == {"*": {"concurrent_requests": 4}}
     table = run("orgs", "list").output
     assert all(words in table for words in ("[b]other", "25.499999999", "concurrent_requests 4"))
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("m", None),
+        ("*", None),
+        ("qwen3-8", "Warning: The configuration has no model qwen3-8. It has qwen3-8b. The limits are set, for"),
+        ("small", "Warning: small is an alias of m; limits hold for the name of a model, not for its aliases."),
+        ("zephyr", "Warning: The configuration has no model zephyr. It has m, qwen3-8b."),
+    ],
+)
+def test_a_model_that_is_not_configured_is_told_and_taken(
+    run: Run, config: Path, model: str, words: str | None
+) -> None:
+    content = yaml.safe_load(config.read_text())
+    (first,) = content["models"]
+    models = [{**first, "aliases": ["small"]}, {**first, "name": "qwen3-8b"}]
+    config.write_text(yaml.safe_dump({**content, "models": models}))
+    run("orgs", "create", "acme")
+    limit = ("orgs", "set-limits", "acme", "--model", model, "--requests-per-minute")
+    told = run(*limit, "0").stderr
+    assert told.startswith(words) if words else told == ""
+    assert as_json(run, "orgs", "list")["organizations"][0]["limits"] == {model: {"requests_per_minute": 0}}
+    assert run(*limit, "none").stderr == ""
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,12 @@ import signal
 import socket
 import struct
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from sidecar.killable import CrashedError
+from sidecar.killable.child import give_way
 
 Work = Callable[[Any, bytes], bytes]
 """What a fork does: from a value that can be pickled and the bytes that go with it, to bytes."""
@@ -31,7 +31,7 @@ _ANSWER = struct.Struct(">?Q")
 
 # A third of the weight of a process that is not nice: a large request must not starve where others use all processors.
 _NICENESS = 5
-_AUTOGROUP = Path("/proc/self/autogroup")
+_THREADS = Path("/proc/self/task")
 
 
 class Forks:
@@ -42,6 +42,9 @@ class Forks:
     """
 
     def __init__(self, work: Work, seconds: float) -> None:
+        """Raises :class:`RuntimeError` where this process has further threads: a fork would hang on their locks."""
+        if len(list(_THREADS.iterdir())) > 1:
+            raise RuntimeError("only a process of one thread can fork")
         self._free: list[_Fork] = []
         self._control, theirs = socket.socketpair()
         if os.fork() == 0:
@@ -113,7 +116,8 @@ def _fork_on_demand(control: socket.socket, work: Work, seconds: float) -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
     os.dup2(nothing, 1)
-    _give_way()
+    os.setsid()
+    give_way(_NICENESS)
     while descriptors := socket.recv_fds(control, 1, 1)[1]:
         connection = socket.socket(fileno=descriptors[0])
         if os.fork() == 0:
@@ -122,18 +126,6 @@ def _fork_on_demand(control: socket.socket, work: Work, seconds: float) -> None:
         connection.close()
     # The forks that are still at work, and this process.
     os.killpg(0, signal.SIGKILL)
-
-
-def _give_way() -> None:
-    """Let this process and its forks have less of the processors than event loops and Envoy.
-
-    Where the kernel shares processors among sessions first (sched(7), autogroups), what the forks use would count as
-    the worker's, and their niceness only within its session: so they get one of their own, which has a niceness too.
-    """
-    os.setsid()
-    os.nice(_NICENESS)
-    with suppress(OSError):
-        _AUTOGROUP.write_text(str(_NICENESS))
 
 
 def _serve(connection: socket.socket, work: Work, seconds: float) -> None:

@@ -80,6 +80,12 @@ def ignored() -> list[bool]:
     return [signal.getsignal(number) == signal.SIG_IGN for number in (signal.SIGINT, signal.SIGTERM)]
 
 
+def niceness() -> tuple[int, str]:
+    """This process's, and what the system tells of its session's, if anything."""
+    autogroup = Path("/proc/self/autogroup")
+    return os.nice(0), autogroup.read_text().strip() if autogroup.exists() else ""
+
+
 PREPARED: list[int] = []
 
 

@@ -117,10 +117,11 @@ async def test_a_crash_is_told_and_the_process_replaced(number: int) -> None:
 async def test_a_process_that_dies_between_calls_is_replaced() -> None:
     async with pool() as processes:
         (pid,) = processes.pids
+        (process,) = processes._processes
         os.kill(pid, signal.SIGKILL)
-        while exists(pid):
+        # asyncio tells of a death some time after the process has gone.
+        while process.is_ready:
             await asyncio.sleep(0.005)
-        await asyncio.sleep(0)
         assert await processes.run(functions.pid, seconds=LONG) != pid
 
 
@@ -198,6 +199,13 @@ async def test_an_end_does_not_wait_for_calls(tmp_path: Path) -> None:
 async def test_a_function_has_no_input_and_spoils_no_answer_by_printing() -> None:
     async with pool() as processes:
         assert await processes.run(functions.read_and_print, seconds=LONG) == ""
+
+
+async def test_a_process_gives_way_to_others_of_its_session_and_to_other_sessions() -> None:
+    async with pool() as processes:
+        niceness, autogroup = await processes.run(functions.niceness, seconds=LONG)
+    assert niceness == os.nice(0) + 10
+    assert not autogroup or autogroup.endswith(" nice 10")
 
 
 async def test_signals_to_the_group_are_the_parents_business() -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from sidecar.server.forks import Forks
 from stack.paths import ROOT
-from tests.core.server.forking import TASKS
+from tests.core.server.forking import TASKS, work
 
 PROGRAM = (sys.executable, "-m", "tests.core.server.forking")
 
@@ -31,3 +33,15 @@ def test_forks_end_when_their_process_was_killed() -> None:
     while Path(f"/proc/{pid}").exists():
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def test_only_a_process_of_one_thread_forks() -> None:
+    release = threading.Event()
+    thread = threading.Thread(target=release.wait)
+    thread.start()
+    try:
+        with pytest.raises(RuntimeError, match="one thread"):
+            Forks(work, seconds=1.0)
+    finally:
+        release.set()
+        thread.join()

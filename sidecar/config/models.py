@@ -126,7 +126,7 @@ class ImageLimits(Section):
     timeout: _Seconds = Field(default=10.0, description="seconds for the fetch of one image, redirects included")
     lookup_timeout: _Seconds = Field(default=3.0, description="seconds for finding the addresses of a host")
     decode_timeout: _Seconds = Field(
-        default=10.0, description="seconds for decoding one image, after which its process is ended"
+        default=10.0, description="seconds of processor time for decoding one image, after which its process is ended"
     )
     total_timeout: _Seconds = Field(default=30.0, description="seconds for all images of a request")
     concurrency: Annotated[int, Field(ge=1, le=64)] = Field(

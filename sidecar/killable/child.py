@@ -21,13 +21,19 @@ from pathlib import Path
 from typing import BinaryIO
 
 CALL = struct.Struct(">Qd")
-"""Stands before a call: its length in bytes, and its seconds."""
+"""Stands before a call: its length in bytes, and the seconds of processor time that it may take."""
 
 ANSWER = struct.Struct(">Q")
 """Stands before an answer: its length in bytes."""
 
 OUT_OF_MEMORY = 86
 """The exit status of a process that has reached its limit of memory."""
+
+OUT_OF_TIME = signal.SIGPROF
+"""The signal that ends a process which has had its processor time."""
+
+PATIENCE = 8
+"""A call may last so many times as long as the processor time it may take, since processors may be short."""
 
 # Whoever waits for an answer ends the process in time; it ends itself where nobody is left to do so.
 _GRACE_SECONDS = 1.0
@@ -88,7 +94,9 @@ def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
 
 
 def _perform(work: Callable[[bytes], object], data: bytes, seconds: float) -> bytes:
-    signal.setitimer(signal.ITIMER_REAL, seconds + _GRACE_SECONDS)
+    # Nobody handles the signals of either timer, so that the system ends the process.
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds * PATIENCE + _GRACE_SECONDS)
     try:
         return pickle.dumps((True, work(data)), pickle.HIGHEST_PROTOCOL)
     except MemoryError:
@@ -96,6 +104,7 @@ def _perform(work: Callable[[bytes], object], data: bytes, seconds: float) -> by
     except Exception as error:
         return _raised(error)
     finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 

@@ -65,8 +65,9 @@ class Pool:
     ) -> Result:
         """What ``function`` returns in a process of the pool; raises what it raises.
 
-        ``seconds`` is how long it may take once it has a process; the wait for one is the caller's to bound. ``owner``
-        is on whose behalf it is: owners take turns. When the task that waits here is cancelled, the process is killed.
+        ``seconds`` is the processor time that it may take, and an eighth of how long it may last once it has a process;
+        the wait for one is the caller's to bound. ``owner`` is on whose behalf it is: owners take turns. When the task
+        that waits here is cancelled, the process is killed.
 
         Raises:
             OverrunError: it took more time, or more memory, than it may.

@@ -13,8 +13,8 @@ from typing import Any, Self
 from sidecar.killable import child
 from sidecar.killable.errors import CrashedError, OverrunError
 
-# Starting Python and importing what the functions need, on a busy machine.
-_START_SECONDS = 60.0
+# Of processor time, for importing what the functions need.
+_START_SECONDS = 15.0
 # How much of an answer is read at a time.
 _READ_BYTES = 256 * 1024
 
@@ -86,12 +86,12 @@ class KillableProcess:
     async def _work(self, data: bytes, seconds: float) -> Any:
         self._idle = False
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(seconds * child.PATIENCE):
                 returned, value = await self._exchange(data, seconds)
         except TimeoutError:
-            raise OverrunError(f"the call took more than {seconds:g} s") from None
+            raise OverrunError(f"the call lasted more than {seconds * child.PATIENCE:g} s") from None
         except (asyncio.IncompleteReadError, ConnectionError):
-            raise await self._lost() from None
+            raise await self._lost(seconds) from None
         self._idle = True
         if not returned:
             raise value
@@ -105,8 +105,10 @@ class KillableProcess:
             answer: tuple[bool, Any] = pickle.loads(await self._answers.readexactly(length))
         return answer
 
-    async def _lost(self) -> Exception:
+    async def _lost(self, seconds: float) -> Exception:
         status = await self._process.wait()
+        if status == -child.OUT_OF_TIME:
+            return OverrunError(f"the call took more than {seconds:g} s of processor time")
         if status == child.OUT_OF_MEMORY:
             return OverrunError("the call took more memory than it may")
         return CrashedError(f"the process ended with status {status} in the middle of a call")

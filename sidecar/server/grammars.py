@@ -16,7 +16,7 @@ from sidecar.responses.errors import ApiError
 _PROCESSES = 2
 # Ten times what the dearest of those within the limits takes.
 _MEMORY = 256 * 1024 * 1024
-# The dearest takes a second of a processor's time, of which these processes get what is left over.
+# Of processor time; the dearest takes one.
 _SECONDS = 15.0
 
 _log = logging.getLogger(__name__)

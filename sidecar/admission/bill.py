@@ -12,9 +12,11 @@ from sidecar.admission.reservation import Reservation
 COUNTS = (*TOKEN_COUNTS, "image_bytes")
 """What a record counts. A record and its correction add up to what was delivered."""
 
-
 CORRECTION = "-correction"
 """What the id of a correction has beyond the id of what it corrects."""
+
+CARRIED_FORWARD = "carried-forward-"
+"""How the ids of those entries of credits begin that stand for records that are no longer kept."""
 
 
 def counts(reservation: Reservation, settlement: Settlement) -> dict[str, int]:

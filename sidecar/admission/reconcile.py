@@ -13,7 +13,7 @@ from itertools import islice
 from sqlalchemy import Connection, text
 
 from sidecar.admission.balances import Key
-from sidecar.admission.bill import CORRECTION
+from sidecar.admission.bill import CARRIED_FORWARD, CORRECTION
 from sidecar.admission.money import decimal
 from sidecar.admission.periods import SECOND
 from sidecar.admission.reservation import Reservation
@@ -100,13 +100,21 @@ def _records_without_reservation(connection: Connection) -> Iterator[Finding]:
 
 
 def _negative_balances(connection: Connection) -> Iterator[Finding]:
-    """Buckets per minute may be negative for a while, by what an answer took beyond what was reserved for it."""
+    """Buckets per minute may be negative for a while, by what an answer took beyond what was reserved for it.
+
+    So may credits that an operator has taken away: that is a decision and no fault.
+    """
     accounts = text(
-        "SELECT a.organization_id, a.balance FROM accounts a JOIN organizations o ON o.id = a.organization_id"
-        " WHERE o.prepaid AND a.balance < 0"
+        "SELECT a.organization_id, a.balance, a.balance - coalesce(c.taken, 0) FROM accounts a"
+        " JOIN organizations o ON o.id = a.organization_id"
+        " LEFT JOIN (SELECT organization_id, sum(amount) AS taken FROM credit_entries"
+        " WHERE amount < 0 AND id <> :carried_forward || organization_id GROUP BY 1) c"
+        " ON c.organization_id = a.organization_id"
+        " WHERE o.prepaid AND a.balance - coalesce(c.taken, 0) < 0"
     )
-    for organization, balance in connection.execute(accounts):
-        yield Finding("negative balance", organization, f"its credits are {decimal(balance)}")
+    for organization, balance, spent in connection.execute(accounts, {"carried_forward": CARRIED_FORWARD}):
+        words = f"its credits are {decimal(balance)}: it has used {decimal(-int(spent))} more than it was ever given"
+        yield Finding("negative balance", organization, words)
     levels = text(
         "SELECT organization_id, model, kind, level FROM balances WHERE kind IN ('concurrent', 'quota') AND level < 0"
     )

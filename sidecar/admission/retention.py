@@ -18,7 +18,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, exists, insert, select, text, update
 
-from sidecar.admission.bill import CORRECTION
+from sidecar.admission.bill import CARRIED_FORWARD, CORRECTION
 from sidecar.admission.periods import DAY
 from sidecar.store import Store, StoreUnavailable, now_us
 from sidecar.store.tables import accounts, credit_entries, reservations, usage_records
@@ -78,7 +78,7 @@ def _carry_forward(connection: Connection, rows: Sequence[Any]) -> None:
         charged[row.organization_id] += row.price
     known = set(connection.scalars(select(accounts.c.organization_id).where(accounts.c.organization_id.in_(charged))))
     for organization in sorted(known & {name for name, price in charged.items() if price}):
-        id_, amount = f"carried-forward-{organization}", -charged[organization]
+        id_, amount = f"{CARRIED_FORWARD}{organization}", -charged[organization]
         entry = credit_entries.c.id == id_
         done = connection.execute(update(credit_entries).where(entry).values(amount=credit_entries.c.amount + amount))
         if not done.rowcount:

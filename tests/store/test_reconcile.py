@@ -8,6 +8,7 @@ import pytest
 
 from sidecar.admission.limits import Limits
 from sidecar.admission.reconcile import MOST_FINDINGS, Finding, reconcile
+from sidecar.identity.organizations import add_credit
 from sidecar.store import connect
 from tests.store.ledger_kit import PRICED, Books, completed, refused_by_the_model
 
@@ -85,9 +86,20 @@ def test_a_sum_that_was_changed(books: Books, change: str, check: str) -> None:
     assert found(books.url) == {(check, "org_a")}
 
 
-def test_credits_below_nothing(books: Books) -> None:
+def test_more_used_than_credited(books: Books) -> None:
     books.execute("UPDATE accounts SET balance = balance - 2000000000")
-    books.execute("UPDATE credit_entries SET amount = amount - 2000000000")
+    books.execute("UPDATE usage_records SET price = price + 2000000000 WHERE position = 1")
+    (finding,) = findings(books.url)
+    assert (finding.check, finding.subject) == ("negative balance", "org_a")
+    assert "more than it was ever given" in finding.words
+
+
+def test_credits_that_were_taken_away_are_no_fault(books: Books) -> None:
+    with connect(books.url) as connection:
+        assert add_credit(connection, "org_a", -5_000_000_000, "paid twice").balance < 0
+    assert findings(books.url) == []
+    books.execute("UPDATE accounts SET balance = balance - 1000000000")
+    books.execute("UPDATE usage_records SET price = price + 1000000000 WHERE position = 1")
     assert found(books.url) == {("negative balance", "org_a")}
 
 

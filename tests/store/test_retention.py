@@ -74,6 +74,16 @@ def test_the_sums_still_agree(books: Books) -> None:
     assert entries["carried-forward-org_a"] < 0
 
 
+def test_what_is_no_longer_kept_was_used_all_the_same(books: Books) -> None:
+    answer(books, DAYS + 1)
+    answer(books, 0)
+    books.execute("UPDATE usage_records SET price = price + 2000000000 WHERE position = 1")
+    books.execute("UPDATE accounts SET balance = balance - 2000000000")
+    assert [finding.check for finding in findings(books.url)] == ["negative balance"]
+    delete(books)
+    assert [finding.check for finding in findings(books.url)] == ["negative balance"]
+
+
 def test_an_open_reservation_is_never_deleted(books: Books) -> None:
     asked = books.admit()
     age(books, asked.id, 1000)

@@ -95,6 +95,9 @@ def credit(
     amount: Annotated[str, typer.Argument(help="Of the currency; a negative one takes credits away.")],
     config: ConfigFile,
     reason: Annotated[str, typer.Option(help="For the books: an invoice, a correction.")],
+    id_: Annotated[
+        str | None, typer.Option("--id", help="Books once, however often it is repeated: an invoice's number.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Add credits to the account of an organization."""
@@ -104,6 +107,6 @@ def credit(
 
     nano = nano_of(amount)
     with transaction(config) as connection:
-        changed = add_credit(connection, organization, nano, reason)
+        changed = add_credit(connection, organization, nano, reason, id_)
         limits = limits_of(connection, changed.id)
     show(changed, limits, as_json=as_json)

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, fields
 from sqlalchemy import ColumnElement, Connection, Row, delete, insert, or_, select, true, update
 from sqlalchemy.exc import IntegrityError
 
+from sidecar.admission.bill import CARRIED_FORWARD
 from sidecar.admission.limits import ANY, Limits
 from sidecar.identity.records import is_label, new_id
 from sidecar.store import now_us
@@ -107,21 +108,36 @@ def set_limits(
     return limits_of(connection, organization).get(model, _NOTHING)
 
 
-def add_credit(connection: Connection, organization: str, amount: int, reason: str) -> Organization:
+def add_credit(
+    connection: Connection, organization: str, amount: int, reason: str, id_: str | None = None
+) -> Organization:
     """Add ``amount`` nano-units to the account of an organization, of this id or name; a negative amount takes them.
 
+    What has been booked under the same ``id_`` is not booked again; by default one is made.
+
     Raises:
-        OrganizationError: there is no such organization.
+        OrganizationError: there is no such organization, ``id_`` is none, or something else has been booked under it.
     """
-    id_, now = find(connection, organization).id, now_us(connection)
-    mine = accounts.c.organization_id == id_
-    connection.execute(update(accounts).where(mine).values(balance=accounts.c.balance + amount))
-    connection.execute(
-        insert(credit_entries).values(
-            id=new_id("crd_", now), organization_id=id_, amount=amount, reason=reason, created_at=now
-        )
-    )
-    return find(connection, organization)
+    if id_ is not None and (not is_label(id_, 128) or " " in id_ or id_.startswith(CARRIED_FORWARD)):
+        words = f"printable characters without spaces, and does not begin with {CARRIED_FORWARD}"
+        raise OrganizationError(f"The id of a credit has 1 to 128 {words}.")
+    owner, now = find(connection, organization).id, now_us(connection)
+    entry = {"id": id_ or new_id("crd_", now), "organization_id": owner, "amount": amount}
+    try:
+        with connection.begin_nested():
+            connection.execute(insert(credit_entries).values(**entry, reason=reason, created_at=now))
+    except IntegrityError:
+        _require_same(connection, entry)
+    else:
+        mine = accounts.c.organization_id == owner
+        connection.execute(update(accounts).where(mine).values(balance=accounts.c.balance + amount))
+    return find(connection, owner)
+
+
+def _require_same(connection: Connection, entry: Mapping[str, object]) -> None:
+    same = [credit_entries.c[name] == value for name, value in entry.items()]
+    if connection.execute(select(credit_entries.c.id).where(*same)).first() is None:
+        raise OrganizationError(f"Another credit has been booked as {entry['id']}.")
 
 
 def _read(connection: Connection, condition: ColumnElement[bool]) -> Sequence[Organization]:

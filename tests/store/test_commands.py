@@ -91,7 +91,8 @@ def test_organizations_have_limits_and_credits(run: Run) -> None:
     changed = run("orgs", "set-limits", "acme", "--requests-per-minute", "none")
     assert changed.output == f"{acme['id']}: period day, period_tokens 9\n"
     assert as_json(run, "orgs", "credit", "acme", "25.5", "--reason", "invoice")["balance"] == "25.50"
-    run("orgs", "credit", "acme", "-0.000000001", "--reason", "correction")
+    for _ in range(2):
+        run("orgs", "credit", "acme", "-0.000000001", "--reason", "correction", "--id", "c7")
     found = as_json(run, "orgs", "list")
     by_name = {one["name"]: one for one in found["organizations"]}
     assert by_name["acme"]["limits"] == {"*": {"period": "day", "period_tokens": 9}, "m": {"tokens_per_minute": 1000}}

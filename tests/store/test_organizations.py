@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from sqlalchemy import select
 
@@ -86,3 +88,34 @@ def test_credits_are_added_and_taken_with_a_reason(store_url: str) -> None:
         ]
         with pytest.raises(OrganizationError, match="There is no organization nobody"):
             add_credit(connection, "nobody", 1, "x")
+
+
+def test_what_is_booked_under_an_id_is_booked_once(store_url: str) -> None:
+    with connect(store_url) as connection:
+        acme = create(connection, "acme", prepaid=True)
+        create(connection, "other", prepaid=True)
+    for named in ("acme", acme.id):
+        with connect(store_url) as connection:
+            assert add_credit(connection, named, 5, "invoice", "invoice-7").balance == 5
+    with connect(store_url) as connection:
+        for organization, amount in (("acme", 6), ("other", 5)):
+            with pytest.raises(OrganizationError, match="Another credit has been booked as invoice-7"):
+                add_credit(connection, organization, amount, "invoice", "invoice-7")
+        for id_ in ("", "a b", "carried-forward-x", "x" * 129):
+            with pytest.raises(OrganizationError, match="The id of a credit has"):
+                add_credit(connection, "acme", 5, "invoice", id_)
+        assert add_credit(connection, "acme", 5, "invoice", "invoice-8").balance == 10
+        assert find(connection, "other").balance == 0
+        assert connection.scalars(select(credit_entries.c.amount)).all() == [5, 5]
+
+
+def test_two_that_book_under_one_id_at_a_time_book_once(store_url: str) -> None:
+    with connect(store_url) as connection:
+        create(connection, "acme", prepaid=True)
+
+    def book(_: int) -> int:
+        with connect(store_url) as connection:
+            return add_credit(connection, "acme", 5, "invoice", "invoice-7").balance
+
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(book, range(4))) == [5, 5, 5, 5]

@@ -68,4 +68,6 @@ def _row(members: dict[str, str | list[str] | None]) -> list[str]:
 def _state(record: Record, now: int) -> str:
     if record.revoked_at is not None:
         return "revoked"
-    return "expired" if record.ended(now) else "active"
+    if not record.ended(now):
+        return "active"
+    return "expired" if record.replaced_by is None else "replaced"

@@ -60,8 +60,13 @@ def find_known(connection: Connection, digests: Sequence[bytes], began: float) -
     for digest, record, disabled in by_digests(connection, digests):
         caller = Caller(record.organization, record.id, record.user or "")
         expires_at = None if record.expires_at is None else began + (record.expires_at - now) / MICROSECONDS
-        revoked = record.revoked_at is not None
         found[digest] = Known(
-            record.kind, digest, Identity(caller, record.scopes), expires_at, revoked=revoked, disabled=disabled
+            record.kind,
+            digest,
+            Identity(caller, record.scopes),
+            expires_at,
+            revoked=record.revoked_at is not None,
+            replaced=record.replaced_by is not None,
+            disabled=disabled,
         )
     return found

@@ -21,6 +21,7 @@ class Known:
     identity: Identity
     expires_at: float | None
     revoked: bool
+    replaced: bool
     disabled: bool
 
 
@@ -28,8 +29,8 @@ def admit(digest: bytes, known: Known | None, at: float) -> Identity:
     """Who holds the credential with this digest, of which ``known`` was found; ``at`` is the monotonic clock.
 
     Raises:
-        ApiError: ``unauthorized``: it is unknown, revoked or expired, or its organization is disabled. Whoever is told
-            which of them has the whole secret, so it says nothing to others.
+        ApiError: ``unauthorized``: it is unknown, revoked, replaced or expired, or its organization is disabled.
+            Whoever is told which of them has the whole secret, so it says nothing to others.
     """
     if known is None or not compare_digest(known.digest, digest):
         raise ApiError("unauthorized", "The credential is unknown.")
@@ -37,7 +38,7 @@ def admit(digest: bytes, known: Known | None, at: float) -> Identity:
     if known.revoked:
         raise ApiError("unauthorized", f"The {name} was revoked.")
     if known.expires_at is not None and known.expires_at <= at:
-        raise ApiError("unauthorized", f"The {name} has expired.")
+        raise ApiError("unauthorized", f"The {name} has {'been replaced by another' if known.replaced else 'expired'}.")
     if known.disabled:
         raise ApiError("unauthorized", f"The organization of the {name} is disabled.")
     return known.identity

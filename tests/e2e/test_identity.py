@@ -191,7 +191,7 @@ def test_a_rotated_key_and_its_successor_are_both_taken(node: Node) -> None:
     new = node.run("keys", "rotate", old["id"], "--grace", "1h")
     assert [node.ask(bearer(one["secret"])).status for one in (old, new)] == [200, 200]
     gone = node.run("keys", "rotate", new["id"], "--grace", "0s")
-    until(node, [bearer(new["secret"])], (401, "The API key has expired."), WITHIN_SECONDS)
+    until(node, [bearer(new["secret"])], (401, "The API key has been replaced by another."), WITHIN_SECONDS)
     assert node.ask(bearer(gone["secret"])).status == 200
 
 

@@ -69,6 +69,7 @@ def test_a_key_is_rotated_with_a_grace_or_without(run: Run, config: Path) -> Non
     assert is_taken(config, second["secret"])
     third = as_json(run, "keys", "rotate", second["id"], "--grace", "0s")
     assert [is_taken(config, one["secret"]) for one in (second, third)] == [False, True]
+    assert [one["state"] for one in as_json(run, "keys", "list")] == ["active", "replaced", "active"]
 
 
 def test_sessions_are_made_listed_and_ended(run: Run) -> None:

@@ -92,7 +92,7 @@ def test_one_that_is_replaced_counts_for_its_grace(store_url: str) -> None:
     assert (made.name, made.scopes, made.user, made.expires_at) == ("ci", INFERENCE, "alice", None)
     assert refusal(store_url, new) is None
     assert refusal(store_url, old, after=50) is None
-    assert refusal(store_url, old, after=60) == "The API key has expired."
+    assert refusal(store_url, old, after=60) == "The API key has been replaced by another."
 
 
 def test_a_replacement_lasts_as_long_as_the_old_one_and_adds_nothing_to_it(store_url: str) -> None:
@@ -101,7 +101,8 @@ def test_a_replacement_lasts_as_long_as_the_old_one_and_adds_nothing_to_it(store
         _, made = replace(connection, record.id, grace=3600)
     assert made.expires_at is not None
     assert made.expires_at - made.created_at == 60_000_000
-    assert refusal(store_url, old, after=60) == "The API key has expired."
+    assert refusal(store_url, old, after=50) is None
+    assert refusal(store_url, old, after=60) == "The API key has been replaced by another."
 
 
 def test_one_that_has_ended_is_not_replaced(store_url: str) -> None:

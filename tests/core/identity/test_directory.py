@@ -19,7 +19,7 @@ from sidecar.store import StoreUnavailable
 
 def known(digest: bytes) -> Known:
     identity = Identity(Caller("org_1", digest.hex()), INFERENCE)
-    return Known(Kind.KEY, digest, identity, expires_at=None, revoked=False, disabled=False)
+    return Known(Kind.KEY, digest, identity, expires_at=None, revoked=False, replaced=False, disabled=False)
 
 
 class FakeStore:

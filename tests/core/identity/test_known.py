@@ -14,10 +14,12 @@ from sidecar.responses.errors import ApiError
 
 DIGEST = mint(Kind.KEY).digest
 IDENTITY = Identity(Caller("org_1", "key_1"), INFERENCE)
-GOOD = Known(Kind.KEY, DIGEST, IDENTITY, expires_at=None, revoked=False, disabled=False)
+GOOD = Known(Kind.KEY, DIGEST, IDENTITY, expires_at=None, revoked=False, replaced=False, disabled=False)
 
 
-@pytest.mark.parametrize("known", [GOOD, replace(GOOD, expires_at=100.1)])
+@pytest.mark.parametrize(
+    "known", [GOOD, replace(GOOD, expires_at=100.1), replace(GOOD, expires_at=100.1, replaced=True)]
+)
 def test_one_that_counts(known: Known) -> None:
     assert admit(DIGEST, known, at=100.0) is IDENTITY
 
@@ -31,6 +33,8 @@ def test_one_that_counts(known: Known) -> None:
         (replace(GOOD, kind=Kind.SESSION, revoked=True), "The session was revoked."),
         (replace(GOOD, expires_at=100.0), "The API key has expired."),
         (replace(GOOD, kind=Kind.TOKEN, expires_at=99.0), "The API token has expired."),
+        (replace(GOOD, expires_at=100.0, replaced=True), "The API key has been replaced by another."),
+        (replace(GOOD, revoked=True, replaced=True), "The API key was revoked."),
         (replace(GOOD, disabled=True), "The organization of the API key is disabled."),
         (replace(GOOD, revoked=True, expires_at=1.0, disabled=True), "The API key was revoked."),
     ],

@@ -10,7 +10,21 @@ from sidecar.cli.listing import print_json, print_table, time_of
 from sidecar.identity.records import Record
 from sidecar.identity.secret import Secret
 
-_COLUMNS = ("ID", "Name", "Ends with", "Organization", "User", "Scopes", "Made", "Expires", "Last used", "State")
+_COLUMNS = {
+    "ID": "id",
+    "Name": "name",
+    "Ends with": "hint",
+    "Organization": "organization",
+    "Project": "project",
+    "Environment": "environment",
+    "User": "user",
+    "Scopes": "scopes",
+    "Made": "created_at",
+    "Expires": "expires_at",
+    "Last used": "last_used_at",
+    "State": "state",
+}
+"""Each column, and the member that it shows."""
 
 
 def show_made(secret: Secret, record: Record, *, as_json: bool) -> None:
@@ -30,7 +44,7 @@ def show_all(records: Iterable[Record], now: int, *, as_json: bool) -> None:
     if as_json:
         print_json(shown)
         return
-    print_table(_COLUMNS, (_row(members) for members in shown))
+    print_table(tuple(_COLUMNS), (_row(members) for members in shown))
 
 
 def _members(record: Record) -> dict[str, str | list[str] | None]:
@@ -40,6 +54,8 @@ def _members(record: Record) -> dict[str, str | list[str] | None]:
         "name": record.name,
         "hint": record.hint,
         "organization": record.organization,
+        "project": record.project,
+        "environment": record.environment,
         "user": record.user,
         "scopes": sorted(record.scopes),
         "created_at": time_of(record.created_at),
@@ -50,19 +66,8 @@ def _members(record: Record) -> dict[str, str | list[str] | None]:
 
 
 def _row(members: dict[str, str | list[str] | None]) -> list[str]:
-    names = (
-        "id",
-        "name",
-        "hint",
-        "organization",
-        "user",
-        "scopes",
-        "created_at",
-        "expires_at",
-        "last_used_at",
-        "state",
-    )
-    return [" ".join(value) if isinstance(value, list) else value or "-" for value in map(members.get, names)]
+    values = map(members.get, _COLUMNS.values())
+    return [" ".join(value) if isinstance(value, list) else value or "-" for value in values]
 
 
 def _state(record: Record, now: int) -> str:

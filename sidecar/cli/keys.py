@@ -23,6 +23,11 @@ def create(
     user: Annotated[
         str | None, typer.Option(help="Whose it is: makes a token (b3os_pat_…) of this user rather than an API key.")
     ] = None,
+    project: Annotated[
+        str | None,
+        typer.Option(help="Its project: makes a key (ib_live_…) of the project; needs --environment."),
+    ] = None,
+    environment: Annotated[str | None, typer.Option(help="Its environment in the project, such as production.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Make an API key, which is shown once."""
@@ -37,7 +42,9 @@ def create(
     with transaction(config) as connection:
         scopes = parse_scopes(" ".join(scope)) if scope else INFERENCE
         kind = Kind.KEY if user is None else Kind.TOKEN
-        made = issue(connection, Terms(kind, find(connection, organization).id, scopes, name, user, seconds))
+        kind = kind if project is None and environment is None else Kind.PROJECT
+        terms = Terms(kind, find(connection, organization).id, scopes, name, user, seconds, project, environment)
+        made = issue(connection, terms)
     show_made(*made, as_json=as_json)
 
 
@@ -57,7 +64,7 @@ def list_(
 
     with transaction(config) as connection:
         id_ = find(connection, organization).id if organization else None
-        records, now = list(listed(connection, (Kind.KEY, Kind.TOKEN), id_)), now_us(connection)
+        records, now = list(listed(connection, (Kind.KEY, Kind.TOKEN, Kind.PROJECT), id_)), now_us(connection)
     show_all(records, now, as_json=as_json)
 
 

@@ -58,7 +58,9 @@ def find_known(connection: Connection, digests: Sequence[bytes], began: float) -
     now = now_us(connection)
     found = {}
     for digest, record, disabled in by_digests(connection, digests):
-        caller = Caller(record.organization, record.id, record.user or "")
+        caller = Caller(
+            record.organization, record.id, record.user or "", record.project or "", record.environment or ""
+        )
         expires_at = None if record.expires_at is None else began + (record.expires_at - now) / MICROSECONDS
         found[digest] = Known(
             record.kind,

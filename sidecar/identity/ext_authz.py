@@ -20,6 +20,7 @@ from sidecar.identity.trusted import Trusted, claims_of, is_marked
 from sidecar.responses.caller import CALLER_HEADERS
 from sidecar.responses.errors import ApiError
 from sidecar.responses.reply import Reply
+from sidecar.surfaces.credentials import Credentials
 from sidecar.surfaces.surface import Surface
 
 CHECK = "/envoy.service.auth.v3.Authorization/Check"
@@ -27,9 +28,6 @@ CHECK = "/envoy.service.auth.v3.Authorization/Check"
 
 SURFACE_EXTENSION = "surface"
 """The context extension that names the surface of a route."""
-
-CREDENTIALS = ("authorization", "cookie")
-"""Headers that go no further than to here."""
 
 _PERMISSION_DENIED = 7
 
@@ -56,14 +54,14 @@ class AuthorizationService:
         surface = self._surfaces[attributes.context_extensions[SURFACE_EXTENSION]]
         headers = _headers_of(request)
         try:
-            identity = await self._identity(request, headers)
+            identity = await self._identity(request, headers, surface.credentials)
             http = attributes.request.http
             if (scope := _scope_of(surface, http.method, http.path)) is not None:
                 identity.require(scope)
         except ApiError as error:
             return denied(surface.error_reply(error, "".join(headers.get("x-request-id", ()))))
         told = identity.caller.headers()
-        hidden = (*CREDENTIALS, *(self._trusted.headers if self._trusted else ()))
+        hidden = (*surface.credentials.headers, *(self._trusted.headers if self._trusted else ()))
         return allowed(told, (*hidden, *(name for name in CALLER_HEADERS if name not in told)))
 
     async def answer(self, message: bytes) -> bytes:
@@ -76,9 +74,10 @@ class AuthorizationService:
         response: bytes = (await self.Check(CheckRequest.FromString(message))).SerializeToString()
         return response
 
-    async def _identity(self, request: CheckRequest, headers: Headers) -> Identity:
+    async def _identity(self, request: CheckRequest, headers: Headers, taken: Credentials) -> Identity:
         if not is_marked(request.attributes.context_extensions):
-            return await self._authenticator.identify(presented(headers, request.attributes.request.http.host))
+            host = request.attributes.request.http.host
+            return await self._authenticator.identify(presented(headers, host, taken))
         if self._trusted is None:
             self._warn()
             raise ApiError("forbidden", "This node takes no identity from what stands in front of it.")

@@ -9,7 +9,7 @@ from sidecar.identity.identity import Identity
 from sidecar.identity.secret import Kind
 from sidecar.responses.errors import ApiError
 
-_NAMES = {Kind.KEY: "API key", Kind.TOKEN: "API token", Kind.SESSION: "session"}
+_NAMES = {Kind.KEY: "API key", Kind.TOKEN: "API token", Kind.SESSION: "session", Kind.PROJECT: "API key"}
 
 
 @dataclass(frozen=True, slots=True)

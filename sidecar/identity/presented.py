@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from sidecar.identity.secret import Kind, Secret
 from sidecar.responses.errors import ApiError
+from sidecar.surfaces.credentials import KEYS_AND_SESSIONS, Credentials
 from sidecar.surfaces.endpoints import SESSION_COOKIE
 
 Headers = Mapping[str, Sequence[str]]
@@ -16,21 +17,24 @@ _SAME_SITE = ("same-origin", "none")
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
-def presented(headers: Headers, host: str) -> Secret:
-    """The one credential of a request, which is whole. ``host`` is what the request was sent to (``:authority``).
+def presented(headers: Headers, host: str, taken: Credentials = KEYS_AND_SESSIONS) -> Secret:
+    """The one credential of a request, which is whole and of those that are ``taken``.
 
-    Nothing else is looked at: a key in the query is no credential.
+    ``host`` is what the request was sent to (``:authority``). Nothing else is looked at: a key in the query is none.
 
     Raises:
         ApiError: ``unauthorized``: there is none, more than one, or one that is not whole. ``forbidden``: another site
             has made a browser send its cookie.
     """
     authorizations = _values(headers, "authorization")
-    sessions = _session_cookies(headers)
-    if len(authorizations) + len(sessions) > 1:
+    bare = _values(headers, taken.key_header) if taken.key_header else []
+    sessions = _session_cookies(headers) if taken.sessions else []
+    if len(authorizations) + len(bare) + len(sessions) > 1:
         raise ApiError("unauthorized", "More than one credential was sent; send exactly one.")
     if authorizations:
-        return _bearer(authorizations[0])
+        return _bearer(authorizations[0], taken)
+    if bare:
+        return _key(bare[0], taken)
     if sessions:
         _refuse_other_sites(headers, host)
         return _session(sessions[0])
@@ -42,13 +46,19 @@ def _values(headers: Headers, name: str) -> list[str]:
     return [value.strip() for line in headers.get(name, ()) for value in line.split(",") if value.strip()]
 
 
-def _bearer(authorization: str) -> Secret:
+def _bearer(authorization: str, taken: Credentials) -> Secret:
     scheme, _, text = authorization.partition(" ")
-    secret = Secret(text.strip())
-    if scheme.lower() != "bearer" or not secret.text:
+    text = text.strip()
+    if scheme.lower() != "bearer" or not text:
         raise ApiError("unauthorized", "Authorization has no API key; send it as Authorization: Bearer …")
-    if not secret.is_of(Kind.KEY, Kind.TOKEN):
-        starts = f"{Kind.KEY.prefix} or {Kind.TOKEN.prefix}"
+    return _key(text, taken)
+
+
+def _key(text: str, taken: Credentials) -> Secret:
+    secret = Secret(text)
+    kinds = [Kind(name) for name in taken.keys]
+    if not secret.is_of(*kinds):
+        starts = " or ".join(kind.prefix for kind in kinds)
         raise ApiError("unauthorized", f"This is no API key of this service: they start with {starts}")
     if not secret.is_whole:
         raise ApiError("unauthorized", "API key checksum does not match; check that the whole key was copied")

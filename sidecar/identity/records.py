@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,8 @@ from sidecar.store.tables import credentials, organizations
 
 MICROSECONDS = 1_000_000
 
+_PLACE = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
 
 class UnknownCredential(Exception):
     """There is no credential of this id that could be changed; the message is for a person."""
@@ -22,7 +25,10 @@ class UnknownCredential(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a credential is for: whose it is, what it allows, and for how many seconds (``None``: until revoked)."""
+    """What a credential is for: whose it is, what it allows, and for how many seconds (``None``: until revoked).
+
+    One of a project names that and its environment, and no other does.
+    """
 
     kind: Kind
     organization: str
@@ -30,6 +36,8 @@ class Terms:
     name: str = ""
     user: str | None = None
     seconds: float | None = None
+    project: str | None = None
+    environment: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +56,8 @@ class Record:
     revoked_at: int | None
     last_used_at: int | None
     replaced_by: str | None = None
+    project: str | None = None
+    environment: str | None = None
 
     @classmethod
     def of(cls, row: Row[tuple[object, ...]]) -> Record:
@@ -66,6 +76,8 @@ class Record:
             revoked_at=found["revoked_at"],
             last_used_at=found["last_used_at"],
             replaced_by=found["replaced_by"],
+            project=found["project"],
+            environment=found["environment"],
         )
 
     def ended(self, now: int) -> bool:
@@ -89,6 +101,11 @@ def issue(connection: Connection, terms: Terms) -> tuple[Secret, Record]:
         raise ValueError("The name of a credential has at most 256 printable characters.")
     if terms.user is not None and not is_label(terms.user, 256):
         raise ValueError("A user has 1 to 256 printable characters.")
+    places = (terms.project, terms.environment)
+    if any((place is not None) != (terms.kind is Kind.PROJECT) for place in places):
+        raise ValueError("A key of a project needs both a project and an environment; other credentials have neither.")
+    if any(place is not None and not _PLACE.fullmatch(place) for place in places):
+        raise ValueError("A project and an environment have 1 to 64 letters, digits and the characters . _ -")
     secret, now = mint(terms.kind), now_us(connection)
     values = {
         "id": new_id(terms.kind.id_prefix, now),
@@ -99,6 +116,8 @@ def issue(connection: Connection, terms: Terms) -> tuple[Secret, Record]:
         "hint": secret.hint,
         "scopes": " ".join(sorted(terms.scopes)),
         "user": terms.user,
+        "project": terms.project,
+        "environment": terms.environment,
         "created_at": now,
         "expires_at": None if terms.seconds is None else now + round(terms.seconds * MICROSECONDS),
     }
@@ -145,7 +164,8 @@ def replace(connection: Connection, id_: str, grace: float) -> tuple[Secret, Rec
     if old.replaced_by is not None:
         raise UnknownCredential(f"{id_} has been replaced by {old.replaced_by}.")
     seconds = None if old.expires_at is None else (old.expires_at - old.created_at) / MICROSECONDS
-    made = issue(connection, Terms(old.kind, old.organization, old.scopes, old.name, old.user, seconds))
+    terms = Terms(old.kind, old.organization, old.scopes, old.name, old.user, seconds, old.project, old.environment)
+    made = issue(connection, terms)
     end = now + round(grace * MICROSECONDS)
     mine = credentials.c.id == id_
     connection.execute(update(credentials).where(mine).values(replaced_by=made[1].id))

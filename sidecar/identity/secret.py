@@ -19,7 +19,7 @@ _DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _SECRET_DIGITS = 32
 _CHECKSUM_DIGITS = 6
 _HINT_DIGITS = 4
-_FORM = re.compile(rf"(b3os_(?:sk|pat|ses)_)[0-9A-Za-z]{{{_SECRET_DIGITS + _CHECKSUM_DIGITS}}}")
+_FORM = re.compile(rf"(?:b3os_(?:sk|pat|ses)|ib_live)_[0-9A-Za-z]{{{_SECRET_DIGITS + _CHECKSUM_DIGITS}}}")
 
 
 class Kind(StrEnum):
@@ -28,16 +28,26 @@ class Kind(StrEnum):
     KEY = "key"
     TOKEN = "token"
     SESSION = "session"
+    PROJECT = "project"
 
     @property
     def prefix(self) -> str:
         """What its text begins with."""
-        return {Kind.KEY: "b3os_sk_", Kind.TOKEN: "b3os_pat_", Kind.SESSION: "b3os_ses_"}[self]
+        return _PREFIXES[self]
 
     @property
     def id_prefix(self) -> str:
         """What its id begins with."""
-        return {Kind.KEY: "key_", Kind.TOKEN: "pat_", Kind.SESSION: "ses_"}[self]
+        return _ID_PREFIXES[self]
+
+
+_PREFIXES = {
+    Kind.KEY: "b3os_sk_",
+    Kind.TOKEN: "b3os_pat_",
+    Kind.SESSION: "b3os_ses_",
+    Kind.PROJECT: "ib_live_",
+}
+_ID_PREFIXES = {Kind.KEY: "key_", Kind.TOKEN: "pat_", Kind.SESSION: "ses_", Kind.PROJECT: "prk_"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,9 @@ from typing import Self
 ORGANIZATION_HEADER = "x-responses-organization"
 KEY_HEADER = "x-responses-key"
 USER_HEADER = "x-responses-user"
-CALLER_HEADERS = (ORGANIZATION_HEADER, KEY_HEADER, USER_HEADER)
+PROJECT_HEADER = "x-responses-project"
+ENVIRONMENT_HEADER = "x-responses-environment"
+CALLER_HEADERS = (ORGANIZATION_HEADER, KEY_HEADER, USER_HEADER, PROJECT_HEADER, ENVIRONMENT_HEADER)
 """All of them; Envoy removes those that a client sent before anything reads them."""
 
 
@@ -17,12 +19,16 @@ CALLER_HEADERS = (ORGANIZATION_HEADER, KEY_HEADER, USER_HEADER)
 class Caller:
     """The ids of an organization, of the credential that was used, and of the user it belongs to.
 
+    ``project`` and ``environment`` are the credential's, where it belongs to a project of the organization.
+
     Each is empty where it is not known: nobody is where no authentication stands before the sidecar.
     """
 
     organization: str = ""
     key: str = ""
     user: str = ""
+    project: str = ""
+    environment: str = ""
 
     @classmethod
     def of(cls, headers: Mapping[str, str]) -> Self:
@@ -31,5 +37,6 @@ class Caller:
 
     def headers(self) -> dict[str, str]:
         """The headers that tell of it; none for what is not known."""
-        values = zip(CALLER_HEADERS, (self.organization, self.key, self.user), strict=True)
+        members = (self.organization, self.key, self.user, self.project, self.environment)
+        values = zip(CALLER_HEADERS, members, strict=True)
         return {name: value for name, value in values if value}

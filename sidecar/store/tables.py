@@ -57,6 +57,8 @@ credentials = Table(
     Column("last_used_at", BigInteger),
     Column("replaced_by", Text),
     Column("user", Text),
+    Column("project", Text),  # of keys that belong to one, and then the environment too
+    Column("environment", Text),
 )
 
 limits = Table(

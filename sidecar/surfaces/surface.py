@@ -19,6 +19,7 @@ from sidecar.responses.request import ResponsesRequest
 from sidecar.responses.sealing import Sealer, unseal_reasoning
 from sidecar.responses.validation import TypeWords, to_api_error
 from sidecar.responses.wording import shown
+from sidecar.surfaces.credentials import KEYS_AND_SESSIONS, Credentials
 from sidecar.surfaces.endpoints import Endpoint, Target, find_target
 from sidecar.surfaces.parameters import Accepted, Ignored, Parameter, find_member
 
@@ -56,7 +57,8 @@ class Surface:
     own, by name: ``Response``, and any that replaces a general one. ``title`` and ``description`` head its documents,
     ``example`` is a request for them.
 
-    ``settings`` are the operator's; ``sealer`` seals reasoning, where they want that, and reads it when it comes back.
+    ``credentials`` are those that it takes. ``settings`` are the operator's; ``sealer`` seals reasoning, where they
+    want that, and reads it when it comes back.
     """
 
     title: str
@@ -73,6 +75,7 @@ class Surface:
     example: Json
     checks: tuple[Check, ...] = ()
     error_members: Callable[[ApiError, str], Json] = openai_error
+    credentials: Credentials = KEYS_AND_SESSIONS
     settings: SurfaceSettings = field(default_factory=SurfaceSettings)
     sealer: Sealer | None = None
 

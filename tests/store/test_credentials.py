@@ -16,6 +16,7 @@ from sidecar.identity.organizations import OrganizationError, create
 from sidecar.identity.records import Record, Terms, UnknownCredential, find, issue, listed, replace, revoke
 from sidecar.identity.secret import Kind, Secret, mint
 from sidecar.identity.sessions import begin, end
+from sidecar.responses.caller import Caller
 from sidecar.responses.errors import ApiError
 from sidecar.store import Store, connect
 from sidecar.store.tables import credentials, organizations
@@ -207,3 +208,35 @@ async def test_while_the_store_is_down_uses_are_kept(tmp_path: Path) -> None:
         assert authenticator.last_used.pending == {"key_1"}
     finally:
         await store.close()
+
+
+def test_a_key_of_a_project_tells_where_it_belongs(store_url: str) -> None:
+    with connect(store_url) as connection:
+        id_ = create(connection, "acme", prepaid=False).id
+        secret, record = issue(connection, Terms(Kind.PROJECT, id_, INFERENCE, project="support", environment="test"))
+        assert (record.project, record.environment) == ("support", "test")
+        (known,) = find_known(connection, [secret.digest], began=0.0).values()
+        assert known.identity.caller == Caller(id_, record.id, "", "support", "test")
+        successor = replace(connection, record.id, 0.0)[1]
+        assert (successor.project, successor.environment) == ("support", "test")
+
+
+@pytest.mark.parametrize(
+    ("kind", "project", "environment"),
+    [
+        (Kind.PROJECT, None, None),
+        (Kind.PROJECT, "p", None),
+        (Kind.PROJECT, None, "e"),
+        (Kind.KEY, "p", "e"),
+        (Kind.PROJECT, "p", "a/b"),
+        (Kind.PROJECT, "", "e"),
+        (Kind.PROJECT, "p" * 65, "e"),
+    ],
+)
+def test_a_project_and_its_environment_go_together(
+    store_url: str, kind: Kind, project: str | None, environment: str | None
+) -> None:
+    with connect(store_url) as connection:
+        id_ = create(connection, "acme", prepaid=False).id
+        with pytest.raises(ValueError, match="project"):
+            issue(connection, Terms(kind, id_, INFERENCE, project=project, environment=environment))

@@ -75,7 +75,12 @@ async def test_who_may_goes_on_and_nothing_secret_goes_with_it() -> None:
         "x-responses-key": "key_1",
         "x-responses-user": "alice",
     }
-    assert set(response.ok_response.headers_to_remove) == {"authorization", "cookie"}
+    assert set(response.ok_response.headers_to_remove) == {
+        "authorization",
+        "cookie",
+        "x-responses-project",
+        "x-responses-environment",
+    }
 
 
 async def test_what_is_not_known_of_a_client_it_cannot_say_itself() -> None:

@@ -7,6 +7,7 @@ import pytest
 from sidecar.identity.presented import Headers, presented
 from sidecar.identity.secret import Kind, Secret, mint
 from sidecar.responses.errors import ApiError
+from sidecar.surfaces.credentials import Credentials
 
 KEY, TOKEN, SESSION = mint(Kind.KEY), mint(Kind.TOKEN), mint(Kind.SESSION)
 HOST = "api.example.com"
@@ -110,3 +111,41 @@ def test_no_refusal_says_what_was_sent(name: str) -> None:
     with pytest.raises(ApiError) as refused:
         presented(REFUSED[name][0], HOST)
     assert not any(secret.text[9:20] in str(refused.value) for secret in (KEY, TOKEN, SESSION))
+
+
+PROJECT_KEY = mint(Kind.PROJECT)
+PROJECT_KEYS = Credentials(keys=("project",), key_header="x-api-key", sessions=False)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        bearer(PROJECT_KEY.text),
+        {"x-api-key": [PROJECT_KEY.text]},
+        {"x-api-key": [PROJECT_KEY.text], "cookie": [COOKIE]},
+    ],
+    ids=["bearer", "x-api-key", "beside a cookie that does not count"],
+)
+def test_a_surface_may_take_other_keys_in_another_header(headers: Headers) -> None:
+    assert presented(headers, HOST, PROJECT_KEYS) == PROJECT_KEY
+
+
+@pytest.mark.parametrize(
+    ("headers", "message"),
+    [
+        (bearer(KEY.text), "This is no API key of this service: they start with ib_live_"),
+        ({"x-api-key": [KEY.text]}, "This is no API key of this service: they start with ib_live_"),
+        ({"x-api-key": [PROJECT_KEY.text[:-1]]}, CHECKSUM),
+        ({**bearer(PROJECT_KEY.text), "x-api-key": [PROJECT_KEY.text]}, TWO),
+        ({"cookie": [COOKIE]}, NONE),
+    ],
+    ids=["another kind", "another kind in x-api-key", "truncated", "two", "a session"],
+)
+def test_and_refuse_those_of_others(headers: Headers, message: str) -> None:
+    with pytest.raises(ApiError) as caught:
+        presented(headers, HOST, PROJECT_KEYS)
+    assert (caught.value.code, caught.value.message) == ("unauthorized", message)
+
+
+def test_elsewhere_that_header_is_not_looked_at() -> None:
+    assert presented({**bearer(KEY.text), "x-api-key": ["anything"]}, HOST) == KEY

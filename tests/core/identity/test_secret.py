@@ -14,7 +14,13 @@ KINDS = list(Kind)
 
 
 @pytest.mark.parametrize(
-    ("kind", "prefix"), [(Kind.KEY, "b3os_sk_"), (Kind.TOKEN, "b3os_pat_"), (Kind.SESSION, "b3os_ses_")]
+    ("kind", "prefix"),
+    [
+        (Kind.KEY, "b3os_sk_"),
+        (Kind.TOKEN, "b3os_pat_"),
+        (Kind.SESSION, "b3os_ses_"),
+        (Kind.PROJECT, "ib_live_"),
+    ],
 )
 def test_a_credential_says_its_kind_and_is_whole(kind: Kind, prefix: str) -> None:
     secret = mint(kind)

@@ -23,7 +23,8 @@ def show(organization: Organization, limits: _OfModels, *, as_json: bool) -> Non
         print_json(members)
         return
     terms = f"prepaid, balance {members['balance']}" if organization.prepaid else f"balance {members['balance']}"
-    typer.echo(f"{organization.id} {organization.name}: {terms}")
+    disabled = "" if organization.disabled_at is None else ", disabled"
+    typer.echo(f"{organization.id} {organization.name}: {terms}{disabled}")
 
 
 def show_all(found: Iterable[tuple[Organization, _OfModels]], inherited: _OfModels, *, as_json: bool) -> None:
@@ -33,12 +34,20 @@ def show_all(found: Iterable[tuple[Organization, _OfModels]], inherited: _OfMode
         print_json({"organizations": shown, "limits": _limits(inherited)})
         return
     rows = [
-        [one["id"], one["name"], "yes" if one["prepaid"] else "no", one["balance"], one["held"], _text(one["limits"])]
+        [
+            one["id"],
+            one["name"],
+            "active" if one["disabled_at"] is None else "disabled",
+            "yes" if one["prepaid"] else "no",
+            one["balance"],
+            one["held"],
+            _text(one["limits"]),
+        ]
         for one in shown
     ]
     if inherited:
-        rows.append(["*", "-", "-", "-", "-", _text(_limits(inherited))])
-    print_table(("ID", "Name", "Prepaid", "Balance", "Held", "Limits"), rows)
+        rows.append(["*", "-", "-", "-", "-", "-", _text(_limits(inherited))])
+    print_table(("ID", "Name", "State", "Prepaid", "Balance", "Held", "Limits"), rows)
 
 
 def show_limits(organization: str, limits: _OfModels, *, as_json: bool) -> None:

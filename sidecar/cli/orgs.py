@@ -48,6 +48,32 @@ def list_(config: ConfigFile, as_json: AsJson = False) -> None:
 
 
 @app.command()
+def disable(organization: _Organization, config: ConfigFile, as_json: AsJson = False) -> None:
+    """End all of an organization's access; within five seconds no node takes its keys, tokens or sessions any more."""
+    from sidecar.cli.organizations_view import show
+    from sidecar.cli.transaction import transaction
+    from sidecar.identity.organizations import disable, limits_of
+
+    with transaction(config) as connection:
+        changed = disable(connection, organization)
+        limits = limits_of(connection, changed.id)
+    show(changed, limits, as_json=as_json)
+
+
+@app.command()
+def enable(organization: _Organization, config: ConfigFile, as_json: AsJson = False) -> None:
+    """Take the keys, tokens and sessions of an organization again that was disabled."""
+    from sidecar.cli.organizations_view import show
+    from sidecar.cli.transaction import transaction
+    from sidecar.identity.organizations import enable, limits_of
+
+    with transaction(config) as connection:
+        changed = enable(connection, organization)
+        limits = limits_of(connection, changed.id)
+    show(changed, limits, as_json=as_json)
+
+
+@app.command()
 def set_limits(
     organization: Annotated[str, typer.Argument(help="The organization's name or id; * for what all inherit.")],
     config: ConfigFile,

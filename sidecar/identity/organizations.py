@@ -81,6 +81,29 @@ def listed(connection: Connection) -> Sequence[Organization]:
     return _read(connection, true())
 
 
+def disable(connection: Connection, organization: str) -> Organization:
+    """Have no credential of an organization, of this id or name, count any more; one that was disabled stays so.
+
+    Raises:
+        OrganizationError: there is no such organization.
+    """
+    mine = organizations.c.id == find(connection, organization).id
+    enabled = mine & organizations.c.disabled_at.is_(None)
+    connection.execute(update(organizations).where(enabled).values(disabled_at=now_us(connection)))
+    return find(connection, organization)
+
+
+def enable(connection: Connection, organization: str) -> Organization:
+    """Have the credentials of an organization, of this id or name, count again that have not ended meanwhile.
+
+    Raises:
+        OrganizationError: there is no such organization.
+    """
+    mine = organizations.c.id == find(connection, organization).id
+    connection.execute(update(organizations).where(mine).values(disabled_at=None))
+    return find(connection, organization)
+
+
 def limits_of(connection: Connection, organization: str) -> Mapping[str, Limits]:
     """The limits of an organization's own, by model; of ``*``, those that all inherit."""
     rows = connection.execute(select(limits).where(limits.c.organization_id == organization).order_by(limits.c.model))

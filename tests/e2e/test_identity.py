@@ -180,10 +180,29 @@ def test_a_revoked_key_is_refused_by_every_worker_within_seconds(node: Node) -> 
     assert len(node.stack.pids()["workers"]) == 2  # type: ignore[arg-type]
     assert set(answers(node, made["secret"])) == {200}
     node.revoke(made["id"])
-    deadline = time.monotonic() + WITHIN_SECONDS
-    while 200 in answers(node, made["secret"]):
-        assert time.monotonic() < deadline
+    is_refused_by_all(node, made["secret"])
     assert refused(node, bearer(made["secret"])) == (401, "The API key was revoked.")
+
+
+def is_refused_by_all(node: Node, key: str) -> None:
+    """Ask until no worker takes ``key``, which must be within seconds."""
+    deadline = time.monotonic() + WITHIN_SECONDS
+    while 200 in answers(node, key):
+        assert time.monotonic() < deadline
+
+
+def test_a_disabled_organization_is_refused_by_every_worker_within_seconds(node: Node) -> None:
+    node.run("orgs", "create", "closing")
+    key = node.run("keys", "create", "closing")["secret"]
+    assert set(answers(node, key)) == {200}
+    node.run("orgs", "disable", "closing")
+    is_refused_by_all(node, key)
+    assert refused(node, bearer(key)) == (401, "The organization of the API key is disabled.")
+    assert node.ask(bearer(node.stack.api_key)).status == 200
+    node.run("orgs", "enable", "closing")
+    deadline = time.monotonic() + WITHIN_SECONDS
+    while set(answers(node, key)) != {200}:
+        assert time.monotonic() < deadline
 
 
 def test_a_rotated_key_and_its_successor_are_both_taken(node: Node) -> None:

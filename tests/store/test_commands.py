@@ -103,6 +103,17 @@ def test_organizations_have_limits_and_credits(run: Run) -> None:
     assert all(words in table for words in ("[b]other", "25.499999999", "concurrent_requests 4"))
 
 
+def test_an_organization_is_disabled_and_enabled(run: Run) -> None:
+    acme = as_json(run, "orgs", "create", "acme")
+    assert run("orgs", "disable", "acme").output == f"{acme['id']} acme: balance 0.00, disabled\n"
+    assert as_json(run, "orgs", "list")["organizations"][0]["disabled_at"] is not None
+    assert "disabled" in run("orgs", "list").output
+    assert run("orgs", "enable", acme["id"]).output == f"{acme['id']} acme: balance 0.00\n"
+    assert "active" in run("orgs", "list").output
+    run("orgs", "disable", "nobody", status=1)
+    run("orgs", "enable", "nobody", status=1)
+
+
 @pytest.mark.parametrize(
     ("model", "words"),
     [

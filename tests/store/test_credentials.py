@@ -12,7 +12,8 @@ from sidecar.config.identity import IdentityConfig
 from sidecar.identity.authenticator import Authenticator, find_known
 from sidecar.identity.identity import INFERENCE
 from sidecar.identity.last_used import Touch
-from sidecar.identity.organizations import OrganizationError, create
+from sidecar.identity.organizations import OrganizationError, create, disable, enable
+from sidecar.identity.organizations import find as find_organization
 from sidecar.identity.records import Record, Terms, UnknownCredential, find, issue, listed, replace, revoke
 from sidecar.identity.secret import Kind, Secret, mint
 from sidecar.identity.sessions import begin, end
@@ -82,8 +83,15 @@ def test_one_that_is_revoked_counts_no_more(store_url: str) -> None:
 def test_an_organization_that_is_disabled_ends_its_keys(store_url: str) -> None:
     with connect(store_url) as connection:
         secret, _ = issue(connection, terms(connection))
-        connection.execute(organizations.update().values(disabled_at=1))
+        create(connection, "other", prepaid=False)
+        disabled = disable(connection, "acme")
+        assert disabled.disabled_at is not None
+        assert disable(connection, disabled.id) == disabled
+        assert find_organization(connection, "other").disabled_at is None
     assert refusal(store_url, secret) == "The organization of the API key is disabled."
+    with connect(store_url) as connection:
+        assert enable(connection, "acme").disabled_at is None
+    assert refusal(store_url, secret) is None
 
 
 def test_one_that_is_replaced_counts_for_its_grace(store_url: str) -> None:

@@ -21,6 +21,9 @@ from sidecar.store import Store, StoreUnavailable
 
 _FIRST_PAUSE_SECONDS = 0.05
 _LONGEST_PAUSE_SECONDS = 2.0
+# So often a settlement is tried that fails by a fault of ours: it may be that of a moment. If not, trying on would only
+# burden the transactions of others.
+_MOST_FAULTS = 5
 # Who asks in the meantime takes settlements along, so that most of them need no transaction of their own.
 _PATIENCE_SECONDS = 0.02
 
@@ -79,15 +82,23 @@ class Bookkeeper:
         """Settle what ``slot`` was reserved for, however long that takes.
 
         ``None`` where it was left in the checkpoint file: at a stop, when the store does not answer.
+
+        Raises:
+            Exception: a fault of our own that does not pass. The slot stays, for those who settle what this worker
+                leaves when it ends.
         """
         slot.finish(settlement)
-        pause = _FIRST_PAUSE_SECONDS
+        pause, faults = _FIRST_PAUSE_SECONDS, 0
         while True:
             try:
                 outcome = await self.book(slot, settlement)
             except StoreUnavailable:
                 if self._stopping.is_set():
                     return None
+            except Exception:
+                faults += 1
+                if faults == _MOST_FAULTS or self._stopping.is_set():
+                    raise
             else:
                 assert isinstance(outcome, Settled), outcome
                 self._checkpoint.free(slot)

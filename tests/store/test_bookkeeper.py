@@ -110,6 +110,30 @@ async def test_a_settlement_is_tried_until_the_store_answers_and_counts_once(
     assert worker.checkpoint.used == frozenset()
 
 
+async def test_a_settlement_outlasts_a_fault_of_a_moment(worker: Worker) -> None:
+    asked, reserved = await worker.reserve()
+    worker.store.failing = "fault"
+    before = worker.store.attempts
+    settling = asyncio.create_task(worker.bookkeeper.settle(reserved.slot, completed(asked.id)))
+    await worker.until(lambda: worker.store.attempts > before)
+    worker.store.failing = None
+    assert await asyncio.wait_for(settling, 5) == Settled(PRICE.of(10, 0, 5), known=True)
+    assert worker.checkpoint.used == frozenset()
+
+
+async def test_a_fault_that_stays_leaves_the_settlement_to_those_who_come_after(worker: Worker) -> None:
+    asked, reserved = await worker.reserve()
+    worker.store.failing = "fault"
+    before = worker.store.attempts
+    with pytest.raises(ArithmeticError):
+        await asyncio.wait_for(worker.bookkeeper.settle(reserved.slot, completed(asked.id)), 10)
+    assert worker.store.attempts == before + 5
+    await worker.bookkeeper.close()
+    (dead,) = claim_dead(worker.checkpoint.path.parent)
+    assert [left.end for left in dead.left] == [completed(asked.id)]
+    dead.release()
+
+
 async def test_at_a_stop_what_the_store_does_not_take_is_left_in_the_file(worker: Worker, tmp_path: Path) -> None:
     asked, reserved = await worker.reserve()
     worker.store.failing = "before"

@@ -1,4 +1,4 @@
-"""A store that fails when it is told to: before it has done anything, or after it has committed."""
+"""A store that fails when it is told to: before it has done anything, after it has committed, or by a fault of ours."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Unreliable(Store):
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
-        self.failing: Literal["before", "after"] | None = None
+        self.failing: Literal["before", "after", "fault"] | None = None
         self.attempts = 0
         self.held: asyncio.Event | None = None
         self.committed = asyncio.Event()
@@ -26,6 +26,8 @@ class Unreliable(Store):
         self.attempts += 1
         if self.failing == "before":
             raise StoreUnavailable("told to fail")
+        if self.failing == "fault":
+            raise ArithmeticError("told to fail")
         result = await super().run(operation, item, patience)
         self.committed.set()
         if self.held is not None:

@@ -71,7 +71,7 @@ CODES: dict[str, ErrorKind] = {
     "credits_exhausted": ErrorKind(
         402,
         LIMIT,
-        "The organization has no credits left.",
+        "The organization's credits do not cover the request.",
         "Add credits.",
     ),
     "forbidden": ErrorKind(

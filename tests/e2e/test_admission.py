@@ -171,7 +171,7 @@ async def test_too_many_at_a_time(client: Client, ledger: LocalLedger) -> None:
         await stream.until(b"output_text.delta")
         refused = await client.ask(ask("one-at-a-time", "ok"))
         words = refusal(refused, 429, "concurrency_limited")
-        assert words == "1 requests at a time allowed on one-at-a-time; retry when one of them has ended"
+        assert words == "1 request at a time allowed on one-at-a-time; retry when it has ended"
         assert refused.headers["retry-after"] == "1"
     await ledger.settled()
     assert (await client.ask(ask("one-at-a-time", "ok"))).status_code == 200

@@ -151,6 +151,22 @@ def test_a_second_is_a_second() -> None:
     assert desk.refused().message.endswith("; retry in 1 second")
 
 
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ({"concurrent_requests": 1}, "1 request at a time allowed; retry when it has ended"),
+        ({"concurrent_requests": 0}, "0 requests at a time allowed"),
+        ({"requests_per_minute": 1}, "1 request per minute allowed on b3os/qwen3.5-9b; retry in 60 seconds"),
+        ({"tokens_per_minute": 1}, "1 token per minute allowed on b3os/qwen3.5-9b, fewer than the 100 that"),
+        ({"period": "day", "period_tokens": 101}, "101 tokens per day allowed, of which 1 is left and this request"),
+    ],
+)
+def test_one_is_one(limits: dict[str, Any], words: str) -> None:
+    desk = Desk(**limits)
+    desk.ask()
+    assert desk.refused().message.startswith(words)
+
+
 def test_of_several_reasons_the_one_that_lasts_is_told() -> None:
     desk = Desk(requests_per_minute=2, tokens_per_minute=100, concurrent_requests=1, period="day", period_tokens=150)
     assert isinstance(desk.ask(), Admitted)

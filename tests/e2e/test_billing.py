@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -113,3 +114,23 @@ async def test_who_does_not_wait_for_a_whole_answer_pays_for_the_prompt(client: 
     record = records()[-1]
     assert record["input_tokens"] > 0
     assert record["output_tokens"] == 0
+
+
+async def test_no_text_of_a_prompt_or_an_answer_is_stored_or_logged(
+    client: Client, ledger: LocalLedger, stack: LocalStack
+) -> None:
+    word = f"quokka{secrets.token_hex(4)}"
+    request_ids = []
+    for steps in ([f" {word}"], [f" {word}", {"error": word}], [{"error": word}]):
+        for stream in (False, True):
+            answer = await client.ask(script(*steps, stream=stream, instructions=word))
+            request_ids.append(answer.headers["x-request-id"])
+    refused = await client.ask({"model": "scripted", "input": word, "temperature": word})
+    assert refused.status_code == 400
+    for request_id in request_ids:
+        await ledger.record(request_id)
+    kept = {path.name: path.read_bytes() for path in stack.run_dir.rglob("*") if path.is_file()}
+    told = {name for name, content in kept.items() if request_ids[0].encode() in content}
+    assert {"access.log", "sidecar.log"} <= told
+    assert {name for name in told if name.startswith("ledger.db")}
+    assert {name for name, content in kept.items() if word.encode() in content} == set()

@@ -15,7 +15,7 @@ from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, 
 from envoy.service.ext_proc.v3.external_processor_pb2_grpc import ExternalProcessorServicer
 
 from sidecar.extproc import messages
-from sidecar.responses.caller import Caller
+from sidecar.responses.caller import CALLER_HEADERS, Caller
 from sidecar.responses.errors import CODES
 from sidecar.responses.reply import Reply as SidecarReply
 from stack.envoy import Envoy, EnvoySettings, Wire, render, validate
@@ -319,7 +319,7 @@ def test_a_sidecar_that_is_slow_to_let_a_request_in_is_waited_for(tmp_path: Path
             envoy.process.stop()
 
 
-FORGED = [f"{name}: forged" for name in ("x-responses-organization", "X-Responses-Key", "X-RESPONSES-USER")]
+FORGED = [f"{name}: forged" for name in (*CALLER_HEADERS, "X-Responses-Key", "X-RESPONSES-USER")]
 
 
 def test_no_client_says_itself_who_it_is(recording: tuple[Envoy, Recorder]) -> None:

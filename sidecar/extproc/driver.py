@@ -1,8 +1,9 @@
 """Runs one exchange: has its asks performed, feeds the answers back, and shows observers what happens.
 
-Only the event loop touches an exchange. An ask is a task of its own; it is cancelled as soon as the exchange is over,
-because the client has left, the exchange was aborted, or the ask took too long. The last asks are not: they begin when
-the client can be given no more of the answer, are carried through, and the worker waits for them before it stops.
+Only the event loop touches an exchange. An ask that is not answered at once is a task of its own; it is cancelled as
+soon as the exchange is over, because the client has left, the exchange was aborted, or the ask took too long. The last
+asks are not: they begin when the client can be given no more of the answer, are carried through, and the worker waits
+for them before it stops.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
 from weakref import WeakSet
 
 from sidecar.exchange.asks import Ask, LastAsk
@@ -21,8 +23,21 @@ from sidecar.responses.errors import ApiError
 
 _log = logging.getLogger(__name__)
 
-Performers = Mapping[type[Ask[Any]] | type[LastAsk], Callable[[Any], Awaitable[object]]]
-"""Who performs an ask, in the order in which the asks are made. A performer may raise :class:`ApiError`."""
+Result_co = TypeVar("Result_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Done(Generic[Result_co]):
+    """What an ask that needed no waiting has come to: it costs no task."""
+
+    result: Result_co
+
+
+Performer = Callable[[Any], Awaitable[object] | Done[object]]
+"""Performs an ask, at once or by and by. It may raise :class:`ApiError`."""
+
+Performers = Mapping[type[Ask[Any]] | type[LastAsk], Performer]
+"""Who performs an ask, in the order in which the asks are made."""
 
 
 class Clock(Protocol):
@@ -62,7 +77,7 @@ class Driver:
         self._observers = observers
         self._clock = clock
         self._deliver = deliver
-        self._asks: set[asyncio.Task[None]] = set()
+        self._asks: set[asyncio.Future[object]] = set()
         self._to_come: list[LastAsk] = []
         self._last: set[asyncio.Task[None]] = set()
 
@@ -88,7 +103,9 @@ class Driver:
         """All of the answer has been handed over, or can no longer be: begin what was to come last."""
         asks, self._to_come = self._to_come, []
         for ask in asks:
-            self._begin(self._perform_last(ask), self._last)
+            task = asyncio.create_task(self._perform_last(ask))
+            self._last.add(task)
+            task.add_done_callback(self._last.discard)
 
     async def settled(self) -> None:
         """Wait until the last asks that have begun have been carried through."""
@@ -108,7 +125,7 @@ class Driver:
         outputs: list[Output] = []
         for command in commands:
             if isinstance(command, Ask):
-                self._begin(self._perform(command), self._asks)
+                outputs += self._ask(command)
             elif isinstance(command, LastAsk):
                 self._to_come.append(command)
             else:
@@ -117,40 +134,52 @@ class Driver:
             self._give_up_asks()
         return outputs
 
-    def _begin(self, performing: Any, tasks: set[asyncio.Task[None]]) -> None:
-        task = asyncio.create_task(performing)
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
-
     def _give_up_asks(self) -> None:
-        # An ask whose answer has just ended the exchange is the task that runs.
-        current = asyncio.current_task() if self._asks else None
         for task in self._asks:
-            if task is not current:
-                task.cancel()
+            task.cancel()
 
-    async def _perform(self, ask: Ask[Any]) -> None:
-        event: Event
+    def _ask(self, ask: Ask[Any]) -> list[Output]:
+        """Have ``ask`` performed; the outputs that its answer brings, where that comes at once."""
         try:
-            result: object = await self._performers[type(ask)](ask)
-            event = Answered(ask, result, self._clock.monotonic())
-        except ApiError as error:
-            # Without its frames, one of which is this one, that holds the event.
-            event = Answered(ask, error.with_traceback(None), self._clock.monotonic())
-        except Exception:
-            event = Abort(self.fault(f"{type(ask).__name__} failed"))
+            performing = self._performers[type(ask)](ask)
+        except Exception as error:
+            return self.handle(self._failed(ask, error))
+        if isinstance(performing, Done):
+            return self.handle(Answered(ask, performing.result, self._clock.monotonic()))
+        task = asyncio.ensure_future(performing)
+        self._asks.add(task)
+        task.add_done_callback(lambda task: self._take_answer(ask, task))
+        return []
+
+    def _take_answer(self, ask: Ask[Any], task: asyncio.Future[object]) -> None:
+        self._asks.discard(task)
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is None:
+            event: Event = Answered(ask, task.result(), self._clock.monotonic())
+        else:
+            event = self._failed(ask, error)
         self._deliver(self.handle(event))
+
+    def _failed(self, ask: Ask[Any], error: BaseException) -> Event:
+        if isinstance(error, ApiError):
+            # Without its frames, one of which may hold what holds it.
+            return Answered(ask, error.with_traceback(None), self._clock.monotonic())
+        return Abort(self.fault(f"{type(ask).__name__} failed", error))
 
     async def _perform_last(self, ask: LastAsk) -> None:
         try:
-            await self._performers[type(ask)](ask)
-        except Exception:
-            self.fault(f"{type(ask).__name__} failed")
+            performing = self._performers[type(ask)](ask)
+            if not isinstance(performing, Done):
+                await performing
+        except Exception as error:
+            self.fault(f"{type(ask).__name__} failed", error)
 
-    def fault(self, what: str) -> ApiError:
-        """Log the exception under way, a fault of our own; the error that the client is told."""
+    def fault(self, what: str, error: BaseException) -> ApiError:
+        """Log ``error``, a fault of our own; the error that the client is told."""
         request_id = self.exchange.report.request_id
-        _log.exception("request %s: %s", request_id, what)
+        _log.error("request %s: %s", request_id, what, exc_info=error)
         return ApiError("internal", f"internal error (request {request_id})")
 
 

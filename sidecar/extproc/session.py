@@ -70,8 +70,8 @@ class Session:
         """Take Envoy's next message, a serialized ``ProcessingRequest``."""
         try:
             self._take(message)
-        except Exception:
-            self.abort(self._driver.fault("a message could not be handled"))
+        except Exception as error:
+            self.abort(self._driver.fault("a message could not be handled", error))
 
     def drained(self) -> None:
         """The transport is congested no more."""
@@ -94,8 +94,8 @@ class Session:
         """Take bytes of the upstream's answer that do not come in Envoy's messages. This is the per-token path."""
         try:
             self._send_all(self._driver.upstream(data, self._clock.monotonic()))
-        except Exception:
-            self.abort(self._driver.fault("the upstream's bytes could not be handled"))
+        except Exception as error:
+            self.abort(self._driver.fault("the upstream's bytes could not be handled", error))
 
     def upstream_ended(self, end: WireEnd) -> None:
         """The upstream's answer has ended."""

@@ -59,6 +59,10 @@ class FairQueue(Generic[Entry]):
         self._latest = owner
         return entry
 
+    def note_turn(self, owner: Hashable) -> None:
+        """``owner`` has had a turn without an entry."""
+        self._latest = owner
+
     def discard(self, owner: Hashable, entry: Entry) -> None:
         """Take out ``entry``, if it waits."""
         entries = self._owners.get(owner, deque())

@@ -38,6 +38,13 @@ class Turns(Generic[Place]):
                 self.give_back(turn.result())
             raise
 
+    def take_free(self, owner: Hashable) -> Place | None:
+        """A place that is free, and so nobody waits for; ``None`` where there is none."""
+        if not self._free:
+            return None
+        self._queue.note_turn(owner)
+        return self._free.pop()
+
     def give_back(self, place: Place) -> None:
         """``place`` is free, or is a new one."""
         self._free.append(place)

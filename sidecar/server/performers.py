@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from concurrent.futures import Executor
 
 from sidecar.admission.admission import Admission
@@ -14,7 +15,7 @@ from sidecar.exchange.fetch_images import FetchImages
 from sidecar.exchange.plan import Plan, Prepare
 from sidecar.exchange.reserve import Reserve, Reserved
 from sidecar.exchange.settle import Settle
-from sidecar.extproc.driver import Performers
+from sidecar.extproc.driver import Done, Performers
 from sidecar.killable import Pool
 from sidecar.server import grammars
 from sidecar.server.preparation import Preparation
@@ -37,8 +38,8 @@ def make_performers(
     everybody is admitted, and nothing is accounted for.
     """
 
-    async def prepare(ask: Prepare) -> Plan:
-        return await preparation.run(ask, ask.facts.request.body_bytes, ask.facts.request.client)
+    def prepare(ask: Prepare) -> Awaitable[Plan] | Done[Plan]:
+        return preparation.run(ask, ask.facts.request.body_bytes, ask.facts.request.client)
 
     async def check_guides(ask: CheckGuides) -> None:
         await grammars.check_guides(ask, grammar_processes)

@@ -1,13 +1,15 @@
-"""Where the heavy step before a call runs: parsing, rendering and tokenizing, off the event loop.
+"""Where the heavy step before a call runs: parsing, rendering and tokenizing.
 
-Requests run in lanes by the size of their bodies, so that none waits behind those that are much larger. A lane prepares
-a few at a time, of clients in turns, and has places for those that wait; one more is refused at once, which is kinder
-than to let it wait in vain. While a lane is full, whoever has most requests waiting gives places up to the others.
+Requests run in lanes by the size of their bodies, so that none waits behind those that are much larger; the smallest
+are prepared on the event loop. A lane prepares a few at a time, of clients in turns, and has places for those that
+wait; one more is refused at once, which is kinder than to let it wait in vain. While a lane is full, whoever has most
+requests waiting gives places up to the others.
 """
 
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,6 +18,7 @@ from math import inf
 from typing import Generic, TypeVar
 
 from sidecar.exchange.plan import Plan, Prepare
+from sidecar.extproc.driver import Done
 from sidecar.fairness import QueueFullError, Turns
 from sidecar.responses.errors import ApiError
 from sidecar.server.elsewhere import Elsewhere
@@ -24,6 +27,7 @@ from sidecar.server.forks import Forks
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
+_TINY_BYTES = 2 * 1024
 _SMALL_BYTES = 16 * 1024
 
 
@@ -37,6 +41,8 @@ class LaneSize:
 
 
 LANES = (
+    # On the loop: one takes less than a millisecond, and so does handing it to a thread and back.
+    LaneSize(_TINY_BYTES, at_once=1, places=512),
     # In threads: to send so few bytes to another process would take longer than they do.
     LaneSize(_SMALL_BYTES, at_once=2, places=512),
     # The others in processes of their own.
@@ -48,29 +54,64 @@ LANES = (
 """A worker's lanes, smallest bodies first."""
 
 
-class Lane(Generic[Job, Result]):
+class Lane(ABC, Generic[Job, Result]):
     """A way to do jobs, some at once and one after the other, and the places for those that wait."""
 
-    def __init__(self, size: LaneSize, perform: Callable[[Job], Awaitable[Result]]) -> None:
-        """``perform`` does a job; it is never cancelled."""
+    def __init__(self, size: LaneSize) -> None:
         self.most_bytes = size.most_bytes
-        self._perform = perform
         self._turns = Turns(range(size.at_once), waiting=size.places - size.at_once)
-        self._running: set[asyncio.Task[Result]] = set()
 
-    async def run(self, job: Job, client: Hashable) -> Result:
+    @abstractmethod
+    def run(self, job: Job, client: Hashable) -> Awaitable[Result] | Done[Result]:
         """What ``job`` comes to or raises, done when it is the turn of ``client``.
 
-        Cancelled before that, it gives its place back at once; later, when it is done.
+        Where it waits and is cancelled before its turn, it gives its place back at once; later, when it is done.
 
         Raises:
             ApiError: ``capacity_unavailable``, there is no place.
         """
+
+    async def _turn(self, client: Hashable) -> int:
         try:
-            turn = await self._turns.take(client)
+            return await self._turns.take(client)
         except QueueFullError:
             message = "Too many requests of this size are waiting to be prepared."
             raise ApiError("capacity_unavailable", message) from None
+
+
+class LaneOnTheLoop(Lane[Job, Result]):
+    """Does jobs on the event loop: ``at_once`` in each of its turns, between which all else goes on."""
+
+    def __init__(self, size: LaneSize, function: Callable[[Job], Result]) -> None:
+        """``function`` does a job."""
+        super().__init__(size)
+        self._function = function
+
+    def run(self, job: Job, client: Hashable) -> Awaitable[Result] | Done[Result]:
+        """At once where it can be."""
+        turn = self._turns.take_free(client)
+        return self._wait(job, client) if turn is None else Done(self._do(job, turn))
+
+    async def _wait(self, job: Job, client: Hashable) -> Result:
+        return self._do(job, await self._turn(client))
+
+    def _do(self, job: Job, turn: int) -> Result:
+        asyncio.get_running_loop().call_soon(self._turns.give_back, turn)
+        return self._function(job)
+
+
+class LaneElsewhere(Lane[Job, Result]):
+    """Has jobs done off the event loop."""
+
+    def __init__(self, size: LaneSize, perform: Callable[[Job], Awaitable[Result]]) -> None:
+        """``perform`` does a job; it is never cancelled."""
+        super().__init__(size)
+        self._perform = perform
+        self._running: set[asyncio.Task[Result]] = set()
+
+    async def run(self, job: Job, client: Hashable) -> Result:
+        """By and by."""
+        turn = await self._turn(client)
 
         def give_back(task: asyncio.Task[Result]) -> None:
             self._running.discard(task)
@@ -92,14 +133,14 @@ class Preparation(Generic[Job, Result]):
         """``lanes`` come in the order of their sizes; the last takes any body."""
         self._lanes = lanes
 
-    async def run(self, job: Job, body_bytes: int, client: Hashable) -> Result:
+    def run(self, job: Job, body_bytes: int, client: Hashable) -> Awaitable[Result] | Done[Result]:
         """What ``job`` comes to or raises, for a request of ``client`` whose body has so many bytes.
 
         Raises:
             ApiError: ``capacity_unavailable``, there is no place for it.
         """
         lane = next(lane for lane in self._lanes if body_bytes <= lane.most_bytes)
-        return await lane.run(job, client)
+        return lane.run(job, client)
 
 
 def in_threads(executor: Executor, function: Callable[[Job], Result]) -> Callable[[Job], Awaitable[Result]]:
@@ -123,8 +164,13 @@ def in_forks(forks: Forks, elsewhere: Elsewhere) -> Callable[[Prepare], Awaitabl
 
 @contextmanager
 def lanes_of_a_worker(large: Callable[[Prepare], Awaitable[Plan]]) -> Iterator[Preparation[Prepare, Plan]]:
-    """The lane for small bodies, in threads that end with the context, and those for all others, done by ``large``."""
-    small, *others = LANES
+    """All lanes: for tiny bodies, for small ones in threads that end with the context, for others done by ``large``."""
+    tiny, small, *others = LANES
     with ThreadPoolExecutor(small.at_once, thread_name_prefix="prepare") as executor:
-        lanes = [Lane(small, in_threads(executor, Prepare.plan))]
-        yield Preparation([*lanes, *(Lane(size, large) for size in others)])
+        yield Preparation(
+            [
+                LaneOnTheLoop(tiny, Prepare.plan),
+                LaneElsewhere(small, in_threads(executor, Prepare.plan)),
+                *(LaneElsewhere(size, large) for size in others),
+            ]
+        )

@@ -35,7 +35,7 @@ from sidecar.extproc.wires import WIRES
 from sidecar.images.image import Image, ImageRef
 from sidecar.responses.errors import ApiError
 from sidecar.server.performers import make_performers
-from sidecar.server.preparation import LANES, Lane, Preparation, in_threads
+from sidecar.server.preparation import LANES, LaneElsewhere, Preparation, in_threads
 from tests.core import kit
 from tests.core.in_place import InPlace
 from tests.core.sse import parse
@@ -131,7 +131,7 @@ class Run:
 
     def __init__(self, wire: str, exchange: Exchange, executor: ThreadPoolExecutor, images: ImageLoader) -> None:
         self.envoy, self.clock, self.exchange = Envoy(), Clock(), exchange
-        preparation = Preparation([Lane(LANES[-1], in_threads(executor, Prepare.plan))])
+        preparation = Preparation([LaneElsewhere(LANES[-1], in_threads(executor, Prepare.plan))])
         performers = make_performers(
             preparation, InPlace(), ADMITS_ALL, images, executor, limits=ImageLimits(), worker="w1"
         )

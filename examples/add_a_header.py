@@ -42,6 +42,9 @@ class AddHeader:
         """The answer with this number has left: where one would count what was delivered."""
         print(f"answer {mark} of {self._call.path} has been written", flush=True)
 
+    def drained(self) -> None:
+        """Envoy reads again what it did not for a while: where one would go on producing."""
+
     def half_closed(self) -> None:
         """Envoy has nothing more to ask."""
         self._call.finish()

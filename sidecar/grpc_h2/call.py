@@ -9,22 +9,14 @@ import logging
 from collections.abc import Mapping
 
 from sidecar.grpc_h2.backlog import Backlog
-from sidecar.grpc_h2.faults import CallFault, StreamFault
-from sidecar.grpc_h2.frames import (
-    DEFAULT_FRAME_SIZE,
-    MAX_WINDOW,
-    MESSAGE_HEAD,
-    ErrorCode,
-    Kind,
-    frame,
-    rst_stream,
-    window_update,
-)
+from sidecar.grpc_h2.faults import CallFault
+from sidecar.grpc_h2.frames import DEFAULT_FRAME_SIZE, MESSAGE_HEAD, ErrorCode, Kind, frame, rst_stream
 from sidecar.grpc_h2.headers import response_head, response_trailers
 from sidecar.grpc_h2.limits import Limits
 from sidecar.grpc_h2.receiver import Ignoring, Receiver
 from sidecar.grpc_h2.sender import Sender
 from sidecar.grpc_h2.status import Status
+from sidecar.grpc_h2.stream import Stream
 from sidecar.grpc_h2.unframer import Unframer
 
 _HEAD = response_head()
@@ -34,7 +26,7 @@ _DATA = int(Kind.DATA)
 _log = logging.getLogger(__name__)
 
 
-class Call:
+class Call(Stream):
     """A call under way.
 
     An application uses :meth:`start`, :meth:`send`, :meth:`finish` and the properties, from the event loop's thread;
@@ -43,38 +35,29 @@ class Call:
 
     __slots__ = (
         "_backlog",
-        "_closed",
-        "_limits",
         "_started",
         "_trailers",
-        "_window",
-        "credit",
         "half_closed",
         "metadata",
         "path",
         "receiver",
-        "sender",
-        "stream",
         "unframer",
     )
 
-    def __init__(self, stream: int, path: str, metadata: Mapping[str, str], sender: Sender, limits: Limits) -> None:
+    def __init__(
+        self, stream: int, path: str, metadata: Mapping[str, str], sender: Sender[Call], limits: Limits
+    ) -> None:
+        super().__init__(stream, sender, limits)
         self.path = path
         """The method, ``/package.Service/Method``."""
         self.metadata = metadata
         """What came with the request, by names in lower case; the values of ``-bin`` names are in base64."""
-        self.stream = stream
-        self.sender = sender
         self.receiver: Receiver = _NOBODY
-        self.credit = limits.stream_window
         self.half_closed = False
-        self._limits = limits
-        self._window = sender.initial_window
         self.unframer: Unframer | None = None
         self._backlog: Backlog | None = None
         self._started = False
         self._trailers: bytes | None = None
-        self._closed = False
 
     @property
     def congested(self) -> bool:
@@ -158,24 +141,14 @@ class Call:
             except Exception:
                 self.fail()
 
-    def renew_credit(self) -> None:
-        """Let the peer send more, if it has used up half, and unless it does not read what we send.
+    @property
+    def _waits(self) -> bool:
+        return bool(self._backlog)
 
-        Raises:
-            StreamFault: it has sent more than it was allowed.
-        """
-        if self.credit < 0:
-            raise StreamFault(ErrorCode.FLOW_CONTROL_ERROR, "more than the stream's window")
-        if self.credit < self._limits.stream_window >> 1 and not self._backlog and not self.half_closed:
-            increment, self.credit = self._limits.stream_window - self.credit, self._limits.stream_window
-            self.sender.put(window_update(self.stream, increment))
-
-    def open_window(self, change: int) -> bool:
-        """The peer takes ``change`` bytes more on this stream, or fewer; whether that is a window's size."""
-        self._window += change
-        if self._backlog and self._window > 0:
-            self.sender.wait(self)
-        return self._window <= MAX_WINDOW
+    @property
+    def _takes_no_more(self) -> bool:
+        # Who does not read what we send may send no more.
+        return bool(self._backlog) or self.half_closed
 
     def let_out(self, most: int) -> int:
         """Send at most ``most`` bytes of what waits, as one frame; how many were sent."""
@@ -194,7 +167,16 @@ class Call:
             self._end()
         else:
             self.renew_credit()
+            self.drained()
         return len(data)
+
+    def drained(self) -> None:
+        """Tell the receiver that the call is congested no more, if so."""
+        if self._trailers is None and not self.congested:
+            try:
+                self.receiver.drained()
+            except Exception:
+                self.fail()
 
     def over(self) -> None:
         """The call has ended, in whatever way: tell the receiver, once."""

@@ -85,6 +85,18 @@ def frame(kind: Kind, flags: int, stream: int, payload: bytes) -> bytes:
     return HEAD.pack(size >> 8, size & 255, kind, flags, stream) + payload
 
 
+def header_frames(stream: int, block: bytes, *, end: bool) -> bytes:
+    """A header block in HEADERS, and CONTINUATION where it is larger than a frame; ``end`` ends the stream's half."""
+    ending = END_STREAM if end else 0
+    if len(block) <= DEFAULT_FRAME_SIZE:
+        return frame(Kind.HEADERS, END_HEADERS | ending, stream, block)
+    frames, rest = frame(Kind.HEADERS, ending, stream, block[:DEFAULT_FRAME_SIZE]), block[DEFAULT_FRAME_SIZE:]
+    while len(rest) > DEFAULT_FRAME_SIZE:
+        frames += frame(Kind.CONTINUATION, 0, stream, rest[:DEFAULT_FRAME_SIZE])
+        rest = rest[DEFAULT_FRAME_SIZE:]
+    return frames + frame(Kind.CONTINUATION, END_HEADERS, stream, rest)
+
+
 def settings(values: dict[Setting, int]) -> bytes:
     """The SETTINGS frame that announces ``values``."""
     return frame(Kind.SETTINGS, 0, 0, b"".join(_SETTING.pack(*pair) for pair in values.items()))

@@ -1,6 +1,6 @@
-"""Header blocks: those of requests are read and checked, those of responses are written.
+"""Header blocks, of requests and of responses: the peer's are read and checked, ours are written.
 
-Responses use no dynamic table, so that a block is the same bytes on every connection.
+Ours use no dynamic table, so that a block is the same bytes on every connection.
 
 Source: RFC 7541; RFC 9113, sections 8.2 and 8.3; the gRPC over HTTP/2 protocol page.
 """
@@ -8,7 +8,7 @@ Source: RFC 7541; RFC 9113, sections 8.2 and 8.3; the gRPC over HTTP/2 protocol 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, cast
 from urllib.parse import quote
 
@@ -21,7 +21,8 @@ from sidecar.grpc_h2.status import Status
 # Names as tokens in lower case, and no control characters in values: section 8.2.1, and RFC 9110, section 5.6.2.
 _NAME = re.compile(rb":?[!#$%&'*+.^_`|~0-9a-z-]+")
 _VALUE = re.compile(rb"(?:[^\x00-\x20\x7f](?:[^\x00-\x08\x0a-\x1f\x7f]*[^\x00-\x20\x7f])?)?")
-_PSEUDO = frozenset({":method", ":scheme", ":path", ":authority"})
+_OF_REQUESTS = frozenset({":method", ":scheme", ":path", ":authority"})
+_OF_RESPONSES = frozenset({":status"})
 _OF_CONNECTIONS = frozenset({"connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade"})
 _CONTENT_TYPE = "application/grpc"
 _MAX_WORDS = 1024
@@ -63,13 +64,22 @@ class HeaderReader:
         known = self._known.get(block)
         if known is not None:
             return known
-        request = _checked(self._decode(block))
+        request = _request(*_checked(self._decode(block), _OF_REQUESTS))
         if _is_all_indices(block) and len(self._known) < _MOST_KNOWN:
             self._known[block] = request
         return request
 
+    def response(self, block: bytes) -> dict[str, str]:
+        """The headers of a response, ``:status`` among them, or its trailers, which have none.
+
+        Raises:
+            ConnectionFault, StreamFault: as :meth:`request`.
+        """
+        pseudo, metadata = _checked(self._decode(block), _OF_RESPONSES)
+        return {**pseudo, **metadata}
+
     def trailers(self, block: bytes) -> None:
-        """The headers that end a stream; gRPC has nothing to say there.
+        """The headers that end a request; gRPC has nothing to say there.
 
         Raises:
             ConnectionFault, StreamFault: as :meth:`request`.
@@ -110,6 +120,13 @@ def response_trailers(status: Status, words: str) -> bytes:
     return block
 
 
+def grpc_request(path: str, authority: str, metadata: Mapping[str, str]) -> bytes:
+    """The block that opens a call of the method ``path``."""
+    # The static table's entries for ":method: POST" and ":scheme: http".
+    fields = {":path": path, ":authority": authority, "content-type": _CONTENT_TYPE, "te": "trailers", **metadata}
+    return b"\x83\x86" + b"".join(_literal(name.encode(), value.encode("latin-1")) for name, value in fields.items())
+
+
 def plain_response(http_status: int) -> bytes:
     """The block that is the whole answer to a request which is not gRPC."""
     return _literal(b":status", b"%d" % http_status)
@@ -125,7 +142,12 @@ def _is_all_indices(block: bytes) -> bool:
     return all(127 < byte < 255 for byte in block)
 
 
-def _checked(fields: list[tuple[bytes, bytes]]) -> Request:
+def _checked(fields: list[tuple[bytes, bytes]], known: frozenset[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The pseudo-headers, which are ``known`` ones, and the others.
+
+    Raises:
+        StreamFault: the headers are malformed.
+    """
     pseudo: dict[str, str] = {}
     metadata: dict[str, str] = {}
     for raw_name, raw_value in fields:
@@ -133,13 +155,17 @@ def _checked(fields: list[tuple[bytes, bytes]]) -> Request:
             raise StreamFault(ErrorCode.PROTOCOL_ERROR, "a malformed header")
         name, value = raw_name.decode("ascii"), raw_value.decode("latin-1")
         if name.startswith(":"):
-            if metadata or name in pseudo or name not in _PSEUDO:
+            if metadata or name in pseudo or name not in known:
                 raise StreamFault(ErrorCode.PROTOCOL_ERROR, "a pseudo-header that is late, repeated or unknown")
             pseudo[name] = value
         elif name in _OF_CONNECTIONS or (name == "te" and value != "trailers"):
             raise StreamFault(ErrorCode.PROTOCOL_ERROR, "a header of HTTP/1.1 connections")
         else:
             metadata[name] = f"{metadata[name]},{value}" if name in metadata else value
+    return pseudo, metadata
+
+
+def _request(pseudo: dict[str, str], metadata: dict[str, str]) -> Request:
     if not pseudo.keys() >= {":method", ":scheme", ":path"} or not pseudo[":path"]:
         raise StreamFault(ErrorCode.PROTOCOL_ERROR, "a pseudo-header is missing")
     return Request(pseudo[":method"], pseudo[":path"], metadata)

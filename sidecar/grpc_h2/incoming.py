@@ -12,10 +12,11 @@ from sidecar.grpc_h2.frames import PREFACE, ErrorCode
 class Incoming:
     """What is left over of one read for the next. However small the reads are, each byte is copied once or twice."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, preface: bool = True) -> None:
+        """``preface`` is whether the peer begins with one, as a client does."""
         self._kept = bytearray()
         self._wanted = 0
-        self._preface_seen = False
+        self._preface_seen = not preface
 
     def join(self, data: bytes) -> bytes:
         """What was kept and ``data``; nothing where that is not yet as much as was wanted, or is but the preface.

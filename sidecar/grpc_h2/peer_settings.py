@@ -6,13 +6,14 @@ Source: RFC 9113, section 6.5.
 from __future__ import annotations
 
 from struct import iter_unpack
+from typing import Any
 
 from sidecar.grpc_h2.faults import ConnectionFault
 from sidecar.grpc_h2.frames import DEFAULT_FRAME_SIZE, MAX_FRAME_SIZE, MAX_WINDOW, ErrorCode, Setting
 from sidecar.grpc_h2.sender import Sender
 
 
-def apply_settings(payload: bytes, sender: Sender) -> None:
+def apply_settings(payload: bytes, sender: Sender[Any]) -> None:
     """Do as the payload of a SETTINGS frame says.
 
     Raises:
@@ -32,8 +33,10 @@ def apply_settings(payload: bytes, sender: Sender) -> None:
             case Setting.ENABLE_PUSH:
                 if value > 1:
                     raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "ENABLE_PUSH is neither 0 nor 1")
+            case Setting.MAX_CONCURRENT_STREAMS:
+                sender.max_streams = value
             case _:
-                # The others limit what we do not do: tables, streams of our own and long lists of headers.
+                # The others limit what we do not do: tables and long lists of headers.
                 pass
     # Once for all: every stream's window changes with it.
     if window != sender.initial_window:

@@ -25,6 +25,9 @@ class Receiver(Protocol):
     def handed(self, mark: int) -> None:
         """The message sent with ``mark``, and all before it, have been written to a socket that takes more."""
 
+    def drained(self) -> None:
+        """The call was congested, and is no more."""
+
     def closed(self) -> None:
         """The call is over, well or not; nothing more is told, and nothing more can be sent. It comes once."""
 
@@ -40,6 +43,9 @@ class Ignoring:
 
     def handed(self, mark: int) -> None:
         """Nothing was marked."""
+
+    def drained(self) -> None:
+        """Nothing waited."""
 
     def closed(self) -> None:
         """Nothing was begun."""

@@ -7,20 +7,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic
 
 from sidecar.grpc_h2.faults import ConnectionFault
-from sidecar.grpc_h2.frames import (
-    DEFAULT_FRAME_SIZE,
-    DEFAULT_WINDOW,
-    END_HEADERS,
-    END_STREAM,
-    MAX_WINDOW,
-    ErrorCode,
-    Kind,
-    frame,
-)
+from sidecar.grpc_h2.frames import DEFAULT_FRAME_SIZE, DEFAULT_WINDOW, MAX_WINDOW, ErrorCode, header_frames
 from sidecar.grpc_h2.headers import NO_TABLE
+from sidecar.grpc_h2.stream import S, Stream
 
 if TYPE_CHECKING:
     from sidecar.grpc_h2.call import Call
@@ -29,7 +21,7 @@ if TYPE_CHECKING:
 _WAITING_BYTES_PER_WRITE = 256 * 1024
 
 
-class Sender:
+class Sender(Generic[S]):
     """What the calls of one connection share to send. Its attributes are plain because each message reads them."""
 
     def __init__(self, wake: Callable[[], None]) -> None:
@@ -40,7 +32,7 @@ class Sender:
         """What the calls are told once ``frames`` have been written: a mark, or that the call is over (``None``)."""
         self.window = DEFAULT_WINDOW
         self.initial_window = DEFAULT_WINDOW
-        self.calls: dict[int, Call] = {}
+        self.calls: dict[int, S] = {}
         """The calls under way, by their streams."""
         self.paused = False
         """Whether the socket takes no more."""
@@ -48,8 +40,10 @@ class Sender:
         """Whether the output will be taken without a wake-up, because the peer's bytes are being read."""
         self.idle_frames = 0
         """Frames of the peer since the last message, of either side."""
+        self.max_streams = MAX_WINDOW
+        """How many streams the peer lets us have at a time; until it says so, as many as it likes."""
         self.wake = wake
-        self._waiting: OrderedDict[Call, None] = OrderedDict()
+        self._waiting: OrderedDict[Stream, None] = OrderedDict()
         self._table_given_up = False
         self._written: list[tuple[Call, int | None]] = []
 
@@ -64,15 +58,15 @@ class Sender:
         if not self._table_given_up:
             self._table_given_up = True
             block = NO_TABLE + block
-        self.put(frame(Kind.HEADERS, END_HEADERS | END_STREAM if end else END_HEADERS, stream, block))
+        self.put(header_frames(stream, block, end=end))
 
-    def wait(self, call: Call) -> None:
+    def wait(self, call: Stream) -> None:
         """``call`` has something that is to be sent as soon as the windows let it."""
         self._waiting[call] = None
         if not self.reading:
             self.wake()
 
-    def forget(self, call: Call) -> None:
+    def forget(self, call: Stream) -> None:
         """``call`` has ended."""
         self.calls.pop(call.stream, None)
         self._waiting.pop(call, None)
@@ -126,7 +120,8 @@ class Sender:
 
     def lost(self) -> None:
         """The connection has ended: so have its calls, and nothing more is written."""
-        ending = [*self.calls.values(), *(call for call, mark in (*self._written, *self.marks) if mark is None)]
+        ending: list[Stream] = [*self.calls.values()]
+        ending += (call for call, mark in (*self._written, *self.marks) if mark is None)
         self.calls.clear()
         self._waiting.clear()
         self.frames.clear()

@@ -53,6 +53,9 @@ class Echo:
     def handed(self, mark: int) -> None:
         """Nothing is counted."""
 
+    def drained(self) -> None:
+        """It goes on by itself."""
+
     def closed(self) -> None:
         self._running.remove(self)
 

@@ -94,6 +94,7 @@ class _Stream:
 
     def __init__(self, context: grpc.aio.ServicerContext[Any, Any]) -> None:
         self._context = context
+        self._session: Session | None = None
         self._delivered = Delivered()
         self._unsent = deque[bytes]()
         self._marks = deque[int]()
@@ -122,7 +123,7 @@ class _Stream:
         Raises:
             asyncio.CancelledError: Envoy has given the stream up.
         """
-        self._delivered = session.delivered
+        self._session, self._delivered = session, session.delivered
         reader = asyncio.create_task(self._read(session))
         try:
             await self._over
@@ -161,6 +162,8 @@ class _Stream:
                 self._closing = True
         if self._closing:
             self._end()
+        elif self._session is not None:
+            self._session.drained()
 
     def _end(self) -> None:
         if not self._over.done():

@@ -51,7 +51,7 @@ class _Stream:
     or for a full socket does not count.
     """
 
-    __slots__ = ("_call", "_delivered", "_session", "_sessions", "close", "received", "send")
+    __slots__ = ("_call", "_delivered", "_session", "_sessions", "close", "drained", "received", "send")
 
     def __init__(self, call: Call, sessions: Sessions) -> None:
         """Raises ``KeyError`` where the route names no known surface or wire."""
@@ -64,6 +64,7 @@ class _Stream:
         self.close = call.finish
         self._session = sessions.open(self, call.metadata)
         self.received = self._session.receive
+        self.drained = self._session.drained
         self._delivered = self._session.delivered
 
     @property

@@ -86,6 +86,7 @@ class Seen:
 
     def __init__(self, call: Call, events: list[tuple[Any, ...]], *, echo: bool) -> None:
         self.call, self._events, self._echo, self._count = call, events, echo, 0
+        self.drains = 0
         self._note("opened", call.path)
 
     def _note(self, *words: object) -> None:
@@ -104,6 +105,9 @@ class Seen:
 
     def handed(self, mark: int) -> None:
         self._note("handed", mark)
+
+    def drained(self) -> None:
+        self.drains += 1
 
     def closed(self) -> None:
         self._note("closed")

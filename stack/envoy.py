@@ -19,7 +19,10 @@ from stack.net import UnixHTTPConnection
 from stack.paths import ROOT
 from stack.process import Process, StackError
 
-Wire = Literal["tunnel", "direct"]
+Wire = Literal["tunnel", "direct", "origin"]
+
+EGRESS_SOCKET = "egress.sock"
+"""The name of the egress listener's socket, in the directory of all sockets."""
 
 _BINARY = Path(sys.executable).with_name("envoy")
 
@@ -27,7 +30,7 @@ _BINARY = Path(sys.executable).with_name("envoy")
 # checks), and what a client's connection with its request takes, by wire: its socket and both ends of the tunnel, or
 # at worst a connection to Triton.
 _OWN_DESCRIPTORS = 512
-_DESCRIPTORS_PER_CONNECTION = {"tunnel": 3, "direct": 2}
+_DESCRIPTORS_PER_CONNECTION = {"tunnel": 3, "direct": 2, "origin": 2}
 
 
 @dataclass(frozen=True)
@@ -69,8 +72,8 @@ class EnvoySettings:
 
     @property
     def egress_socket(self) -> Path:
-        """The egress listener of the tunnel wire."""
-        return self.sockets / "egress.sock"
+        """The egress listener of the wires that have one."""
+        return self.sockets / EGRESS_SOCKET
 
 
 def render(settings: EnvoySettings) -> str:

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from sidecar.generation.formats import FORMATS
 from stack import triton
-from stack.envoy import Envoy, EnvoySettings, Wire
+from stack.envoy import EGRESS_SOCKET, Envoy, EnvoySettings, Wire
 from stack.first_key import first_key
 from stack.net import DIRECT, free_port
 from stack.paths import TOKENIZER, TRITON_VENV, socket_directory
@@ -171,7 +171,10 @@ class LocalStack:
             "usage_feed": {"address": self.usage_feed},
         }
         settings = {**(accounts if self._accounts else {"accounts": False}), **(self._sidecar_settings or {})}
-        configuration = configure(self.models, self.triton_address, self.workers, self._sockets, self.run_dir, settings)
+        triton = {"address": self.triton_address}
+        if self.wire == "origin":
+            triton["upstream"] = f"unix:{self._sockets / EGRESS_SOCKET}"
+        configuration = configure(self.models, triton, self.workers, self._sockets, self.run_dir, settings)
         if self._accounts:
             self.api_key = first_key(configuration, self._key_file)
         self.sidecar = Sidecar(configuration, worker_sockets(self._sockets, self.workers), self.run_dir)

@@ -45,18 +45,18 @@ def with_example_price(model: Model) -> Model:
 
 def configure(
     models: Sequence[Model],
-    triton_address: str,
+    triton: Mapping[str, str],
     workers: int,
     sockets: Path,
     run_dir: Path,
     settings: Mapping[str, Any],
 ) -> Path:
-    """Write the configuration file; ``settings`` are further top-level members of it."""
+    """Write the configuration file; ``triton`` is its section on that, ``settings`` are further members of it."""
     content = {
         "node": "local",
         "workers": workers,
         "sockets": str(sockets),
-        "triton": {"address": triton_address},
+        "triton": dict(triton),
         "models": [
             {
                 "name": model.name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,8 @@ from sidecar.store.engine import sqlite_file, without_password
 from sidecar.store.schema import schema_version, versions
 
 _ENVOY_SECONDS = 60
+# The key and the value of gRPC metadata that chooses the wire.
+_ORIGIN = re.compile(r"""x-responses-wire["']?,?\s+["']?value["']?:\s+["']?origin\b""")
 
 
 GOOD, BAD, REFUSED = range(3)
@@ -61,6 +64,8 @@ def _findings(config: Config, envoy_config: Path | None) -> Iterator[Finding]:
             yield _check_contract(config.triton.address, model, contract)
     if envoy_config is not None:
         yield _check_envoy(envoy_config)
+        if config.triton.upstream is None and _asks_for_origin(envoy_config):
+            yield Finding(REFUSED, f"triton.upstream: {envoy_config} has routes of the wire origin, which calls it")
 
 
 def check_store(config: Config) -> Finding:
@@ -104,6 +109,11 @@ def _check_contract(address: str, model: ModelConfig, contract: Contract | Excep
     if isinstance(contract, Exception):
         return Finding(BAD, f"{model.name}: {contract}")
     return Finding(GOOD, f"{model.name}: Triton at {address} serves {model.triton_model}, contract {contract.name}")
+
+
+def _asks_for_origin(path: Path) -> bool:
+    """Whether a route of Envoy's configuration, in YAML or JSON, names the wire."""
+    return _ORIGIN.search(path.read_text(errors="replace")) is not None
 
 
 def _check_envoy(path: Path) -> Finding:

@@ -11,7 +11,7 @@ import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from sidecar.config.models import Config
+from sidecar.config.models import UNIX, Config
 from sidecar.config.store import SQLITE, STORE_URL, StoreConfig
 
 _WORDS = {
@@ -124,8 +124,17 @@ def _resolve(config: Config, base: Path) -> Config:
             "url_file": base / config.store.url_file if config.store.url_file else None,
         }
     )
+    upstream = config.triton.upstream
+    if upstream is not None and upstream.startswith(UNIX):
+        upstream = f"{UNIX}{base / upstream.removeprefix(UNIX)}"
     return config.model_copy(
-        update={"sockets": base / config.sockets, "models": models, "sealing_key": sealing_key, "store": store}
+        update={
+            "sockets": base / config.sockets,
+            "triton": config.triton.model_copy(update={"upstream": upstream}),
+            "models": models,
+            "sealing_key": sealing_key,
+            "store": store,
+        }
     )
 
 

@@ -24,13 +24,31 @@ _TritonName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
 _Text = Annotated[str, Field(min_length=1, max_length=256)]
 _Count = Annotated[int, Field(ge=1)]
 
+UNIX = "unix:"
+"""What stands before the path of a Unix socket where there may be a ``host:port`` too."""
+
 
 class TritonConfig(Section):
-    """Where Triton is asked about its models."""
+    """Where Triton is asked about its models, and called where Envoy does not do that."""
 
     address: Address = Field(
         description="`host:port` of Triton's gRPC service, asked again and again what its models are"
     )
+    upstream: Annotated[str, Field(pattern=r"^(unix:.+|[^\s:]+:\d{1,5})$")] | None = Field(
+        default=None,
+        description="whom the wire `origin` calls: `unix:PATH`, the socket of Envoy's egress listener, or `host:port`"
+        " of a Triton on the same machine, which then has neither retries, load balancing nor health checks before it",
+    )
+
+    @property
+    def upstream_server(self) -> Path | tuple[str, int] | None:
+        """The same as a path, or a host and a port."""
+        if self.upstream is None:
+            return None
+        if self.upstream.startswith(UNIX):
+            return Path(self.upstream.removeprefix(UNIX))
+        host, _, port = self.upstream.rpartition(":")
+        return host, int(port)
 
 
 class RequestLimits(Section):

@@ -15,7 +15,9 @@ _RESPONSE_BODY = 0x2A
 _BODY = 0x0A
 # ProcessingResponse.response_body, BodyResponse.response, CommonResponse.body_mutation,
 # BodyMutation.streamed_response, StreamedBodyResponse.body.
-_PATH = (0x22, 0x0A, 0x1A, 0x1A, 0x0A)
+_RESPONSE_PATH = (0x22, 0x0A, 0x1A, 0x1A, 0x0A)
+# ProcessingResponse.streamed_immediate_response, StreamedImmediateResponse.body_response, StreamedBodyResponse.body.
+_IMMEDIATE_PATH = (0x5A, 0x12, 0x0A)
 
 
 def body_of(message: bytes) -> bytes | None:
@@ -35,7 +37,12 @@ def body_of(message: bytes) -> bytes | None:
 
 def response_body(data: bytes) -> bytes:
     """The ``ProcessingResponse`` with a piece of the response's body that is not the last; ``data`` is not empty."""
-    return _prefix(len(data)) + data
+    return _before_response(len(data)) + data
+
+
+def immediate_body(data: bytes) -> bytes:
+    """The same where the response is not the upstream's but our own, piece by piece."""
+    return _before_immediate(len(data)) + data
 
 
 def _length(message: bytes, at: int) -> tuple[int, int]:
@@ -47,11 +54,28 @@ def _length(message: bytes, at: int) -> tuple[int, int]:
     return (low & 127 | high << 7, at + 2) if high < 128 else (-1, at)
 
 
+# The deltas of answers have few different sizes.
 @lru_cache(maxsize=4096)
-def _prefix(size: int) -> bytes:
-    """The tags and lengths that stand before ``size`` bytes; the deltas of answers have few different sizes."""
+def _before_response(size: int) -> bytes:
+    """What stands before ``size`` bytes of the body."""
+    return _prefix(_RESPONSE_PATH, size)
+
+
+@lru_cache(maxsize=4096)
+def _before_immediate(size: int) -> bytes:
+    """What stands before ``size`` bytes of the body of a response of our own."""
+    return _prefix(_IMMEDIATE_PATH, size)
+
+
+def within(path: tuple[int, ...], member: bytes) -> bytes:
+    """A serialized member within the messages of these tags."""
+    return _prefix(path, len(member)) + member
+
+
+def _prefix(path: tuple[int, ...], size: int) -> bytes:
+    """The tags and lengths of messages within each other, the innermost of which is ``size`` bytes."""
     prefix = b""
-    for tag in reversed(_PATH):
+    for tag in reversed(path):
         prefix = bytes((tag,)) + _varint(size + len(prefix)) + prefix
     return prefix
 

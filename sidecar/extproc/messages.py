@@ -1,5 +1,8 @@
 """Builders for ext_proc's messages, in the form that FULL_DUPLEX_STREAMED body mode takes.
 
+A response of our own is streamed as ``StreamedImmediateResponse``, which the packaged protos do not have: serialized
+messages within each other are their tags, lengths and bytes.
+
 Source: Envoy's ``envoy.service.ext_proc.v3`` (1.40). Header values go into ``raw_value`` because Envoy ignores
 ``value``; the append action is always given because its default appends. ``request_drain`` must never be set: its field
 number in the packaged protos is another message's in Envoy 1.40.
@@ -14,13 +17,16 @@ from envoy.service.ext_proc.v3.external_processor_pb2 import (
     CommonResponse,
     HeaderMutation,
     HeadersResponse,
+    HttpHeaders,
     ImmediateResponse,
     ProcessingRequest,
     ProcessingResponse,
+    StreamedBodyResponse,
     TrailersResponse,
 )
 from envoy.type.v3.http_status_pb2 import HttpStatus
 
+from sidecar.extproc import by_hand
 from sidecar.responses.reply import Reply
 
 # One request-body message must stay within the listener's buffer limit.
@@ -30,6 +36,9 @@ DETAILS_PREFIX = "responses_"
 # The filter's name, under which its attributes come, and the attribute that it is configured to send.
 _FILTER = "envoy.filters.http.ext_proc"
 _CONNECTION = "connection.id"
+# ProcessingResponse.streamed_immediate_response; StreamedImmediateResponse.headers_response and body_response.
+_STREAMED_IMMEDIATE = 0x5A
+_ITS_HEADERS, _ITS_BODY = 0x0A, 0x12
 
 
 def headers_of(header_map: HeaderMap) -> dict[str, str]:
@@ -96,6 +105,22 @@ def immediate(reply: Reply) -> ProcessingResponse:
             details=DETAILS_PREFIX + reply.outcome,
         )
     )
+
+
+def own_head(headers: Mapping[str, str]) -> bytes:
+    """The head of a response of our own, status 200, in answer to ``request_headers``; serialized."""
+    all_headers = {":status": "200", **headers}
+    values = [HeaderValue(key=name, raw_value=value.encode("latin-1")) for name, value in all_headers.items()]
+    return _streamed_immediate(_ITS_HEADERS, HttpHeaders(headers=HeaderMap(headers=values)).SerializeToString())
+
+
+def own_end(data: bytes) -> bytes:
+    """The last piece of the body of a response of our own; serialized."""
+    return _streamed_immediate(_ITS_BODY, StreamedBodyResponse(body=data, end_of_stream=True).SerializeToString())
+
+
+def _streamed_immediate(kind: int, member: bytes) -> bytes:
+    return by_hand.within((_STREAMED_IMMEDIATE, kind), member)
 
 
 def _headers_response(set_headers: Mapping[str, str], remove: Iterable[str]) -> HeadersResponse:

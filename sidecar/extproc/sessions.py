@@ -12,7 +12,7 @@ from sidecar.exchange.catalog import Catalog
 from sidecar.exchange.exchange import Exchange
 from sidecar.extproc.driver import Clock, Observer, Performers
 from sidecar.extproc.session import Session, Transport
-from sidecar.extproc.wires import WIRES
+from sidecar.extproc.wires import WIRES, Wires
 from sidecar.responses.errors import ApiError
 from sidecar.surfaces.surface import Surface
 
@@ -49,11 +49,13 @@ class Sessions:
         performers: Performers,
         observers: Sequence[Observer],
         clock: Clock | None = None,
+        wires: Wires = WIRES,
     ) -> None:
         self.catalog = catalog
         self.surfaces = surfaces
         self._performers = performers
         self._observers = observers
+        self._wires = wires
         self._clock = clock or SystemClock()
         self._active: set[Session] = set()
         self._settling: set[asyncio.Task[None]] = set()
@@ -73,7 +75,7 @@ class Sessions:
         """
         surface = self.surfaces[metadata[SURFACE_METADATA]]
         exchange = Exchange(surface, self.catalog, self._performers, entropy=os.urandom(18))
-        wire = WIRES[metadata[WIRE_METADATA]]()
+        wire = self._wires[metadata[WIRE_METADATA]]()
         session = Session(transport, exchange, wire, self._performers, self._observers, self._clock)
         self._active.add(session)
         self._idle.clear()

@@ -26,6 +26,8 @@ from sidecar.exchange.catalog import Catalog
 from sidecar.exchange.plan import Plan, Prepare
 from sidecar.extproc.sessions import Sessions
 from sidecar.extproc.transport import TRANSPORTS, Serving
+from sidecar.extproc.wires import WIRES, wires
+from sidecar.grpc_h2 import Client, Limits
 from sidecar.identity.ext_authz import CHECK, AuthorizationService
 from sidecar.killable import Pool
 from sidecar.responses.errors import ApiError
@@ -52,6 +54,9 @@ _LAST_WORDS_SECONDS = 2.0
 _LAST_WRITES_SECONDS = 0.5
 # All that a stop may take on top of the drain; a little less than the supervisor's patience.
 _LONGEST_END_SECONDS = 8.0
+
+# Envoy lets responses have 60 KiB of headers; words of Triton's may be among them.
+_UPSTREAM_LIMITS = Limits(max_header_bytes=64 * 1024)
 
 PrepareLarge = Callable[[Prepare], Awaitable[Plan]]
 """Makes the plan of a request whose body is not small."""
@@ -135,7 +140,11 @@ async def _serve_until(
             performers = make_performers(
                 preparation, processes.grammars, admission, images, threads, limits=config.images, worker=life
             )
-            sessions = Sessions(catalog, surfaces, performers, (AccessLog(), BrokenCharacters(), contracts))
+            server = config.triton.upstream_server
+            upstream = Client(server, _UPSTREAM_LIMITS) if server is not None else None
+            known_wires = wires(upstream) if upstream is not None else WIRES
+            observers = (AccessLog(), BrokenCharacters(), contracts)
+            sessions = Sessions(catalog, surfaces, performers, observers, wires=known_wires)
             service = await _listen(config, index, sessions, accounts.authorization if accounts else None)
             background = [
                 asyncio.create_task(sessions.tick_forever()),
@@ -147,6 +156,8 @@ async def _serve_until(
             if admission is not None:
                 admission.stop()
             await sessions.settled()
+            if upstream is not None:
+                await upstream.close()
             for task in background:
                 task.cancel()
             await asyncio.gather(*background, return_exceptions=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from sidecar.cli import app
+from stack.envoy import render
 from stack.local import LocalStack
 from stack.net import free_port
 from stack.paths import ROOT
@@ -73,6 +75,18 @@ def test_an_unreachable_triton_is_said(stack: LocalStack, tmp_path: Path) -> Non
     result = check(path)
     assert result.exit_code == 1
     assert "does not answer (UNAVAILABLE)" in result.output
+
+
+def test_a_route_of_the_origin_wire_without_an_upstream_is_said(stack: LocalStack, tmp_path: Path) -> None:
+    envoy = tmp_path / "envoy.yaml"
+    envoy.write_text(render(replace(stack.envoy.settings, wire="origin")))
+    result = check(stack.sidecar.config, "--envoy-config", str(envoy))
+    assert (result.exit_code, "FAIL  triton.upstream: " in result.output) == (2, True)
+    config = yaml.safe_load(stack.sidecar.config.read_text())
+    config["triton"]["upstream"] = "unix:egress.sock"
+    path = tmp_path / "sidecar.yaml"
+    path.write_text(yaml.safe_dump(config))
+    assert "triton.upstream" not in check(path, "--envoy-config", str(envoy)).output
 
 
 def test_an_envoy_configuration_that_envoy_refuses_is_said(stack: LocalStack, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The ext_proc session over an in-memory stream: the order of messages that Envoy needs, on both wires."""
+"""The ext_proc session over an in-memory stream: the order of messages that Envoy needs, where it makes the call."""
 
 import asyncio
 import base64
@@ -31,7 +31,7 @@ from sidecar.exchange.events import Event
 from sidecar.exchange.exchange import Exchange
 from sidecar.exchange.plan import Prepare
 from sidecar.extproc.session import Session
-from sidecar.extproc.wires import WIRES
+from sidecar.extproc.wires import WIRES, Wire
 from sidecar.images.image import Image, ImageRef
 from sidecar.responses.errors import ApiError
 from sidecar.server.performers import make_performers
@@ -129,13 +129,13 @@ ADMITS_ALL = cast(Admission, AdmitsAll())
 class Run:
     """One session under test."""
 
-    def __init__(self, wire: str, exchange: Exchange, executor: ThreadPoolExecutor, images: ImageLoader) -> None:
+    def __init__(self, wire: Wire, exchange: Exchange, executor: ThreadPoolExecutor, images: ImageLoader) -> None:
         self.envoy, self.clock, self.exchange = Envoy(), Clock(), exchange
         preparation = Preparation([LaneElsewhere(LANES[-1], in_threads(executor, Prepare.plan))])
         performers = make_performers(
             preparation, InPlace(), ADMITS_ALL, images, executor, limits=ImageLimits(), worker="w1"
         )
-        self.session = Session(self.envoy, exchange, WIRES[wire](), performers, (), self.clock)
+        self.session = Session(self.envoy, exchange, wire, performers, (), self.clock)
 
     def push(self, *messages: ProcessingRequest) -> None:
         for message in messages:
@@ -160,9 +160,12 @@ def start() -> Iterator[Start]:
     runs: list[Run] = []
     with ThreadPoolExecutor(1) as executor:
 
-        def begin(wire: str = "tunnel", exchange: Exchange | None = None, images: ImageLoader | None = None) -> Run:
+        def begin(
+            wire: str | Wire = "tunnel", exchange: Exchange | None = None, images: ImageLoader | None = None
+        ) -> Run:
             loader = images or ImageLoader(ImageLimits(), InPlace(), executor)
-            runs.append(Run(wire, exchange or kit.exchange(), executor, loader))
+            made = WIRES[wire]() if isinstance(wire, str) else wire
+            runs.append(Run(made, exchange or kit.exchange(), executor, loader))
             return runs[-1]
 
         yield begin

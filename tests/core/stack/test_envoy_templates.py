@@ -22,7 +22,7 @@ from stack.process import StackError
 
 TEMPLATES = sorted((ROOT / "envoy").rglob("*.j2"))
 PARTS = sorted((ROOT / "envoy" / "parts").glob("*.j2"))
-WIRES: list[Wire] = ["tunnel", "direct"]
+WIRES: list[Wire] = ["tunnel", "direct", "origin"]
 _MOST_MEMBERS = 3
 
 
@@ -78,9 +78,9 @@ def test_a_part_says_what_it_is_for_and_what_it_needs(path: Path) -> None:
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_the_egress_listener_belongs_to_the_tunnel(wire: Wire, tmp_path: Path) -> None:
+def test_the_egress_listener_belongs_to_the_wires_that_call_through_it(wire: Wire, tmp_path: Path) -> None:
     resources = yaml.safe_load(rendered(wire, tmp_path))["static_resources"]
-    assert ("egress" in [listener["name"] for listener in resources["listeners"]]) is (wire == "tunnel")
+    assert ("egress" in [listener["name"] for listener in resources["listeners"]]) is (wire != "direct")
     assert ("egress_tunnel" in [cluster["name"] for cluster in resources["clusters"]]) is (wire == "tunnel")
 
 

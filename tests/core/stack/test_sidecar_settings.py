@@ -11,7 +11,7 @@ from stack.sidecar import EXAMPLE_PRICE, configure, with_example_price
 
 def test_the_models_of_dev_up_have_prices(tmp_path: Path) -> None:
     models = [with_example_price(model) for model in (SMOLLM2, SCRIPTED)]
-    path = configure(models, "127.0.0.1:1", 1, Path("/tmp"), tmp_path, {})
+    path = configure(models, {"address": "127.0.0.1:1"}, 1, Path("/tmp"), tmp_path, {})
     config = load(path)
     prices = [price.model_dump(mode="json", by_alias=True) for model in config.models for price in model.prices]
     assert prices == [EXAMPLE_PRICE, EXAMPLE_PRICE]

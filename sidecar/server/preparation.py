@@ -116,6 +116,8 @@ class LaneElsewhere(Lane[Job, Result]):
         def give_back(task: asyncio.Task[Result]) -> None:
             self._running.discard(task)
             self._turns.give_back(turn)
+            # Whoever was to be told may be gone; asyncio would log the refusal as a fault of ours, with its traceback.
+            task.exception()
 
         running = asyncio.ensure_future(self._carry_out(job))
         self._running.add(running)

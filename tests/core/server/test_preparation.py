@@ -1,6 +1,7 @@
 """Lanes of preparation: what waits for what, and what is refused at once."""
 
 import asyncio
+import gc
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -186,3 +187,26 @@ async def test_on_the_loop_a_fault_of_the_job_is_the_caller_s_and_its_place_free
 def test_the_lanes_of_a_worker_take_every_size_in_order() -> None:
     assert all(smaller.most_bytes < larger.most_bytes for smaller, larger in pairwise(LANES))
     assert LANES[-1].most_bytes == inf
+
+
+async def test_a_refusal_that_nobody_waits_for_is_no_fault(lanes: Lanes, gate: Event) -> None:
+    faults: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: faults.append(context))
+
+    begun = Event()
+
+    def refuse() -> str:
+        begun.set()
+        assert gate.wait(60)
+        raise ApiError("invalid_request", "It is refused.")
+
+    gone = asyncio.create_task(lanes.run(refuse, LARGE, "a client"))
+    assert await asyncio.to_thread(begun.wait, 60)
+    gone.cancel()
+    await asyncio.wait([gone])
+    gate.set()
+    # Its place is free again once it is done.
+    assert await lanes.run(lambda: "done", LARGE, "a client") == "done"
+    del gone
+    gc.collect()
+    assert not faults

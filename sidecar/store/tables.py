@@ -192,3 +192,50 @@ workers = Table(
     Column("beats", BigInteger, nullable=False),
     Index("ix_workers_seen_at", "seen_at"),
 )
+
+stored_keys = Table(
+    "stored_keys",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("organization_id", Text, nullable=False, unique=True),
+    Column("wrapped", LargeBinary, nullable=False),  # the data key, sealed with a master key
+    Column("master", Text, nullable=False),  # which one
+    Column("created_at", BigInteger, nullable=False),
+)
+
+stored_responses = Table(
+    "stored_responses",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("organization_id", Text, nullable=False),
+    Column("project", Text, nullable=False),
+    Column("environment", Text, nullable=False),
+    Column("previous_id", Text),  # the response that it continued, which may have been deleted
+    Column("created_at", BigInteger, nullable=False),
+    Column("stored_at", BigInteger),  # none while it is being made
+    Column("expires_at", BigInteger, nullable=False),
+    Column("item_bytes", BigInteger, nullable=False),
+    Index("ix_stored_responses_expires_at", "expires_at"),
+    Index("ix_stored_responses_organization_id", "organization_id"),
+)
+
+# Apart, so that a response whose expiry moves is a small row. None outlives its response.
+stored_contents = Table(
+    "stored_contents",
+    metadata,
+    Column("response_id", Text, ForeignKey(stored_responses.c.id, ondelete="CASCADE"), primary_key=True),
+    Column("key_id", Text, nullable=False),
+    Column("input", LargeBinary, nullable=False),
+    Column("output", LargeBinary, nullable=False),
+    Column("response", LargeBinary, nullable=False),
+)
+
+zero_retention = Table(
+    "zero_retention",
+    metadata,
+    Column("organization_id", Text, nullable=False),
+    Column("project", Text, nullable=False),  # * for all
+    Column("environment", Text, nullable=False),  # * for all
+    Column("created_at", BigInteger, nullable=False),
+    PrimaryKeyConstraint("organization_id", "project", "environment"),
+)

@@ -10,14 +10,18 @@ from sqlalchemy import Connection, LargeBinary, MetaData, Table, select
 
 DATA = Path(__file__).parent / "data"
 
+# The columns that hold bytes.
+_BYTES = {"credentials": ("digest",), "stored_keys": ("wrapped",), "stored_contents": ("input", "output", "response")}
+
 Rows = dict[str, list[dict[str, Any]]]
 
 
 def rows_of(version: str) -> Rows:
     """What a release of this version of the schema wrote."""
     rows: Rows = json.loads((DATA / f"{version}.json").read_text())
-    for row in rows.get("credentials", ()):
-        row["digest"] = bytes.fromhex(row["digest"])
+    for table, columns in _BYTES.items():
+        for row in rows.get(table, ()):
+            row.update({column: bytes.fromhex(row[column]) for column in columns})
     return rows
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from base64 import b64decode
 from pathlib import Path
@@ -13,6 +14,7 @@ from pydantic_core import ErrorDetails
 
 from sidecar.config.models import UNIX, Config
 from sidecar.config.store import SQLITE, STORE_URL, StoreConfig
+from sidecar.config.stored import StoredConfig
 
 _WORDS = {
     "extra_forbidden": "there is no such key",
@@ -29,6 +31,7 @@ _WORDS = {
 # sockaddr_un holds 107 characters, and the name of a worker's socket needs some of them.
 _MAX_SOCKETS_PATH = 90
 _SEALING_KEY_BYTES = 64
+_MASTER_KEY_BYTES = 32
 
 
 class ConfigError(Exception):
@@ -85,6 +88,33 @@ def read_sealing_key(path: Path) -> bytes:
     return key
 
 
+def read_master_keys(stored: StoredConfig) -> list[bytes]:
+    """The master keys that ``stored`` names, as :func:`load` has resolved its path: 32 bytes each.
+
+    Raises:
+        ConfigError: none is named, or what is named cannot be read or holds something else. The message holds nothing
+            of it.
+    """
+    if stored.master_key_env is not None:
+        where, text = f"stored.master_key_env: {stored.master_key_env}", os.environ.get(stored.master_key_env, "")
+    elif stored.master_key is not None:
+        where = f"stored.master_key: {stored.master_key}"
+        try:
+            text = stored.master_key.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            raise ConfigError(f"{where} cannot be read ({reason})") from None
+    else:
+        raise ConfigError("stored: responses are stored sealed, which needs master_key or master_key_env")
+    try:
+        keys = [b64decode(line, validate=True) for line in text.split()]
+    except ValueError:
+        raise ConfigError(f"{where} is not base64") from None
+    if not keys or any(len(key) != _MASTER_KEY_BYTES for key in keys):
+        raise ConfigError(f"{where} must hold {_MASTER_KEY_BYTES} bytes in base64, or several of these in lines")
+    return keys
+
+
 def read_store_url(store: StoreConfig) -> str:
     """The URL of the store, as :func:`load` has resolved its paths. It may hold a password.
 
@@ -124,6 +154,9 @@ def _resolve(config: Config, base: Path) -> Config:
             "url_file": base / config.store.url_file if config.store.url_file else None,
         }
     )
+    stored = config.stored.model_copy(
+        update={"master_key": base / config.stored.master_key if config.stored.master_key else None}
+    )
     upstream = config.triton.upstream
     if upstream is not None and upstream.startswith(UNIX):
         upstream = f"{UNIX}{base / upstream.removeprefix(UNIX)}"
@@ -134,6 +167,7 @@ def _resolve(config: Config, base: Path) -> Config:
             "models": models,
             "sealing_key": sealing_key,
             "store": store,
+            "stored": stored,
         }
     )
 

@@ -17,6 +17,7 @@ from sidecar.config.identity import IdentityConfig
 from sidecar.config.listeners import Address, AdminConfig, UsageFeedConfig
 from sidecar.config.section import Section
 from sidecar.config.store import StoreConfig
+from sidecar.config.stored import StoredConfig
 
 _Seconds = Annotated[float, Field(gt=0)]
 _ModelName = Annotated[str, Field(min_length=1, max_length=128)]
@@ -208,6 +209,7 @@ class Config(Section):
         " settings of the store, of identity, of admission and of prices are then refused",
     )
     store: StoreConfig = StoreConfig()
+    stored: StoredConfig = StoredConfig()
     identity: IdentityConfig = IdentityConfig()
     admission: AdmissionConfig = AdmissionConfig()
     currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$")] = Field(
@@ -255,7 +257,7 @@ class Config(Section):
         return self
 
     def _keys_of_accounts(self) -> Iterator[str]:
-        for name in ("store", "identity", "admission", "admin", "usage_feed"):
+        for name in ("store", "stored", "identity", "admission", "admin", "usage_feed"):
             yield from getattr(self, name).keys_set(name)
         if "currency" in self.model_fields_set:
             yield "currency"

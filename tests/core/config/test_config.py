@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from sidecar.config.load import ConfigError, load, read_sealing_key, read_store_url
+from sidecar.config.load import ConfigError, load, read_master_keys, read_sealing_key, read_store_url
+from sidecar.config.models import Config
 
 MODEL = {"name": "m", "triton_model": "tensorrt_llm", "tokenizer": "tokenizers/m", "context_length": 2048}
 PRICE = {"from": "2026-01-01", "input": "0.15", "output": "0.60"}
@@ -128,6 +129,46 @@ def test_a_wrong_sealing_key_is_refused_without_a_word_of_it(tmp_path: Path, key
         load(write(tmp_path, GOOD | {"sockets": "/tmp/r"} | SEALED))
     assert str(refused.value).startswith(f"{tmp_path / 'sidecar.yaml'}: sealing_key: {tmp_path / 'key'} ")
     assert key is None or key not in str(refused.value)
+
+
+def with_master_key(directory: Path, **stored: str) -> Config:
+    return load(write(directory, GOOD | {"sockets": "/tmp/r", "stored": stored}))
+
+
+def test_a_master_key_is_a_file_beside_the_configuration_or_in_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = [bytes(range(32)), bytes(range(32, 64))]
+    lines = "".join(f"{base64.b64encode(key).decode()}\n" for key in keys)
+    (tmp_path / "master").write_text(lines)
+    assert read_master_keys(with_master_key(tmp_path, master_key="master").stored) == keys
+    monkeypatch.setenv("MASTER", lines)
+    assert read_master_keys(with_master_key(tmp_path, master_key_env="MASTER").stored) == keys
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "cannot be read (No such file or directory)"),
+        ("", "must hold 32 bytes"),
+        ("c2VjcmV0", "must hold 32 bytes"),
+        ("sécret", "is not base64"),
+    ],
+)
+def test_a_wrong_master_key_is_refused_without_a_word_of_it(tmp_path: Path, content: str | None, words: str) -> None:
+    if content is not None:
+        (tmp_path / "master").write_text(content)
+    with pytest.raises(ConfigError) as refused:
+        read_master_keys(with_master_key(tmp_path, master_key="master").stored)
+    assert str(refused.value).startswith(f"stored.master_key: {tmp_path / 'master'} {words}")
+    assert not content or content not in str(refused.value)
+
+
+def test_a_master_key_has_one_place(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="either master_key or master_key_env is needed, not both"):
+        with_master_key(tmp_path, master_key="a", master_key_env="B")
+    with pytest.raises(ConfigError, match="which needs master_key or master_key_env"):
+        read_master_keys(with_master_key(tmp_path).stored)
 
 
 def test_sealing_needs_a_key(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ LAYERS = (
     {"admin", "feed"},
     {"extproc", "identity", "telemetry"},
     {"exchange"},
-    {"surfaces", "prompts", "generation", "guidance", "backends", "egress", "admission"},
+    {"surfaces", "prompts", "generation", "guidance", "backends", "egress", "admission", "stored"},
     {"images"},
     {"responses", "config", "store"},
     {"killable"},
@@ -26,7 +26,7 @@ LAYERS = (
 DEPTH = {room: depth for depth, layer in enumerate(LAYERS) for room in layer}
 ALONE = {"generation", "config", "fairness", "store", "grpc_h2"}
 """Rooms that import nothing of ours."""
-ONLY_FROM = {"store": {"admission", "identity", "admin", "feed", "server", "cli"}}
+ONLY_FROM = {"store": {"admission", "stored", "identity", "admin", "feed", "server", "cli"}}
 """Rooms that not all above them may import. Those from ``admin`` on put the parts together."""
 
 
@@ -104,6 +104,8 @@ def test_the_checker_of_endpoints_stands_alone(path: Path) -> None:
         ("exchange", "admission", True),
         ("admission", "exchange", False),
         ("admission", "store", True),
+        ("stored", "store", True),
+        ("stored", "admission", False),
         ("identity", "store", True),
         ("exchange", "store", False),
         ("telemetry", "store", False),

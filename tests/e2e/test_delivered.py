@@ -22,7 +22,7 @@ RESPONSES, PIECE = 3000, " " * 8000 + "a"
 DELTA = b"event: response.output_text.delta\n"
 
 
-@pytest.fixture(params=["tunnel", "direct"])
+@pytest.fixture(params=["tunnel", "direct", "origin"])
 def stack(
     request: pytest.FixtureRequest, triton: Triton, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LocalStack]:

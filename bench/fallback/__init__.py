@@ -1,1 +1,0 @@
-"""The bench's helpers in Python, for machines without a C compiler."""

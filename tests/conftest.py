@@ -73,6 +73,16 @@ def direct_stack(triton: Triton, tmp_path_factory: pytest.TempPathFactory) -> It
         yield stack
 
 
+@pytest.fixture(scope="session")
+def origin_stack(triton: Triton, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
+    """Sidecar and Envoy on the origin wire, in front of ``triton``. Tests must leave all parts running."""
+    address = f"127.0.0.1:{triton.grpc_port}"
+    with LocalStack(
+        tmp_path_factory.mktemp("origin"), models=[SCRIPTED], triton_address=address, wire="origin", workers=1
+    ) as stack:
+        yield stack
+
+
 @pytest.fixture
 def own_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """A stack with the scripted model and a Triton of its own, for one test that may break its parts."""

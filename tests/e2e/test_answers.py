@@ -1,4 +1,4 @@
-"""Answers on the real parts, over both wires: text, usage, limits, and every refusal as a plain HTTP error."""
+"""Answers on the real parts, over every wire: text, usage, limits, and every refusal as a plain HTTP error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.e2e.client import Client, error_of, script
 MIB = 1024 * 1024
 
 
-@pytest.fixture(params=["stack", "direct_stack"])
+@pytest.fixture(params=["stack", "direct_stack", "origin_stack"])
 async def client(request: pytest.FixtureRequest) -> AsyncIterator[Client]:
     async with Client(request.getfixturevalue(request.param)) as client:
         yield client

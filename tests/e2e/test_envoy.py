@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
@@ -71,14 +71,14 @@ def ask(envoy: Envoy, *pieces: bytes) -> Reply:
 
 
 @pytest.mark.parametrize("accounts", [True, False])
-@pytest.mark.parametrize("wire", ["tunnel", "direct"])
+@pytest.mark.parametrize("wire", get_args(Wire))
 def test_envoy_accepts_the_configuration(wire: Wire, accounts: bool, tmp_path: Path) -> None:
     config = tmp_path / "envoy.yaml"
     config.write_text(render(replace(settings(tmp_path, wire), accounts=accounts)))
     validate(config)
 
 
-@pytest.mark.parametrize("wire", ["tunnel", "direct"])
+@pytest.mark.parametrize("wire", get_args(Wire))
 def test_every_breaker_is_raised_and_every_cluster_notices_health_at_once(wire: Wire, tmp_path: Path) -> None:
     for cluster in yaml.safe_load(render(settings(tmp_path, wire)))["static_resources"]["clusters"]:
         (threshold,) = cluster["circuit_breakers"]["thresholds"]
@@ -208,10 +208,10 @@ def test_a_body_of_unknown_length_is_refused_once_it_is_too_long(stack: LocalSta
     assert reply.error()["message"] == "The request body is larger than 41943040 bytes."
 
 
-@pytest.fixture(params=["tunnel", "direct"])
+@pytest.fixture(params=["stack", "direct_stack", "origin_stack"])
 def either_stack(request: pytest.FixtureRequest) -> LocalStack:
     """A stack on each wire."""
-    found: LocalStack = request.getfixturevalue({"tunnel": "stack", "direct": "direct_stack"}[request.param])
+    found: LocalStack = request.getfixturevalue(request.param)
     return found
 
 

@@ -41,13 +41,19 @@ class ScriptedLog:
         return [line for line in lines if line["event"] == name]
 
 
+over_every_wire_that_tells = pytest.mark.parametrize("broken_stack", ["tunnel", "origin"], indirect=True)
+"""The direct wire does not tell how an answer ended."""
+over_one_wire = pytest.mark.parametrize("broken_stack", ["tunnel"], indirect=True)
+
+
 @pytest.fixture(scope="module")
-def broken_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
+def broken_stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """A stack whose parts the tests of this module break and mend, with short timers."""
     model = replace(SCRIPTED, context_length=10**8, settings={"first_token_timeout": 3.0, "token_timeout": 3.5})
     with LocalStack(
         tmp_path_factory.mktemp("broken"),
         models=[model],
+        wire=request.param,
         sidecar_settings={"keep_alive": 0.5, "drain": 3.0},
         envoy_settings={"client_stall_timeout": 2},
     ) as stack:
@@ -99,6 +105,7 @@ async def all_healthy(stack: LocalStack) -> None:
     await eventually(lambda: stack.envoy.stats(healthy)[healthy] == 2, 30)
 
 
+@over_every_wire_that_tells
 @pytest.mark.parametrize("steps", [[HANG], ["some", " more", HANG]], ids=["before the first token", "in the middle"])
 @pytest.mark.parametrize("stream", [False, True])
 async def test_triton_sees_within_100_ms_that_a_client_has_left(
@@ -115,6 +122,7 @@ async def test_triton_sees_within_100_ms_that_a_client_has_left(
     assert cancelled["time"] - left < 0.1
 
 
+@over_every_wire_that_tells
 async def test_a_client_that_reads_some_events_and_leaves_stops_the_model(client: Client, log: ScriptedLog) -> None:
     async with client.stream(script({"repeat": [1000, "word ", 0.02]})) as stream:
         await stream.until(b"output_text.delta")
@@ -122,6 +130,7 @@ async def test_a_client_that_reads_some_events_and_leaves_stops_the_model(client
     assert cancelled["output_tokens"] < 100
 
 
+@over_one_wire
 @pytest.mark.parametrize("stream", [False, True])
 async def test_silence_before_the_first_token_is_a_503(client: Client, log: ScriptedLog, stream: bool) -> None:
     answer = await client.ask(script(HANG, stream=stream))
@@ -129,6 +138,7 @@ async def test_silence_before_the_first_token_is_a_503(client: Client, log: Scri
     await eventually(lambda: log.events("cancelled"))
 
 
+@over_every_wire_that_tells
 async def test_silence_in_the_middle_is_kept_alive_and_ends_with_an_error_event(
     client: Client, log: ScriptedLog
 ) -> None:
@@ -157,6 +167,7 @@ def slow_reader(stack: LocalStack, chunks: int, *headers: str) -> socket.socket:
     return client
 
 
+@over_every_wire_that_tells
 async def test_a_client_that_stops_reading_has_gone(broken_stack: LocalStack, log: ScriptedLog) -> None:
     sidecar_log = broken_stack.sidecar.process.log
     start = sidecar_log.stat().st_size
@@ -167,6 +178,7 @@ async def test_a_client_that_stops_reading_has_gone(broken_stack: LocalStack, lo
     assert [line["outcome"] for line in told] == ["client_gone"]
 
 
+@over_one_wire
 async def test_a_client_that_pauses_gets_all_of_the_last_answer_on_its_connection(
     broken_stack: LocalStack, log: ScriptedLog
 ) -> None:
@@ -181,6 +193,7 @@ async def test_a_client_that_pauses_gets_all_of_the_last_answer_on_its_connectio
     assert answer.count(b"event: response.completed") == 1
 
 
+@over_every_wire_that_tells
 async def test_triton_killed_before_the_first_token_is_a_503(broken_stack: LocalStack, client: Client) -> None:
     log = ScriptedLog(broken_stack.scripted_events)
     request = asyncio.create_task(client.ask(script({"sleep": 30}, "never", stream=True)))
@@ -195,6 +208,7 @@ async def test_triton_killed_before_the_first_token_is_a_503(broken_stack: Local
     await well(client)
 
 
+@over_every_wire_that_tells
 async def test_triton_killed_in_the_middle_is_an_error_event(broken_stack: LocalStack, client: Client) -> None:
     async with client.stream(script("some", {"sleep": 30})) as stream:
         await stream.until(b"output_text.delta")
@@ -206,6 +220,7 @@ async def test_triton_killed_in_the_middle_is_an_error_event(broken_stack: Local
     await well(client)
 
 
+@over_one_wire
 async def test_a_model_that_crashes_in_the_middle_is_an_error_event(broken_stack: LocalStack, client: Client) -> None:
     events = await client.events(script("some", {"sleep": 0.2}, {"crash": True}))
     assert events[-1].type == "error"
@@ -217,6 +232,7 @@ async def test_a_model_that_crashes_in_the_middle_is_an_error_event(broken_stack
     await well(client)
 
 
+@over_one_wire
 async def test_a_triton_that_comes_back_with_another_contract_is_asked_in_that(
     broken_stack: LocalStack, client: Client, tmp_path: Path
 ) -> None:
@@ -245,6 +261,7 @@ async def test_a_triton_that_comes_back_with_another_contract_is_asked_in_that(
     assert broken_stack.sidecar.worker_pids() == workers
 
 
+@over_one_wire
 async def test_a_killed_worker_takes_only_its_own_requests_with_it(broken_stack: LocalStack, client: Client) -> None:
     await all_healthy(broken_stack)
     first, second = broken_stack.sidecar.worker_pids()
@@ -262,6 +279,7 @@ async def test_a_killed_worker_takes_only_its_own_requests_with_it(broken_stack:
     assert second in broken_stack.sidecar.worker_pids()
 
 
+@over_one_wire
 async def test_a_hangup_changes_nothing(broken_stack: LocalStack, client: Client) -> None:
     workers = broken_stack.sidecar.worker_pids()
     for pid in (broken_stack.sidecar.process.pid, *workers):
@@ -271,6 +289,7 @@ async def test_a_hangup_changes_nothing(broken_stack: LocalStack, client: Client
     assert broken_stack.sidecar.worker_pids() == workers
 
 
+@over_one_wire
 async def test_all_workers_killed_while_a_head_is_held_is_envoys_json_503(
     broken_stack: LocalStack, client: Client, log: ScriptedLog
 ) -> None:
@@ -283,6 +302,7 @@ async def test_all_workers_killed_while_a_head_is_held_is_envoys_json_503(
     await well(client)
 
 
+@over_every_wire_that_tells
 async def test_a_draining_sidecar_finishes_short_streams_and_ends_long_ones_with_an_error(
     broken_stack: LocalStack, client: Client, log: ScriptedLog
 ) -> None:

@@ -15,7 +15,7 @@ from tests.e2e.client import Client, eventually, script
 FAILS = ("one", " two", {"error": "boom"})
 
 
-@pytest.fixture(params=["stack", "direct_stack"])
+@pytest.fixture(params=["stack", "direct_stack", "origin_stack"])
 def either_stack(request: pytest.FixtureRequest) -> LocalStack:
     """A stack of each wire."""
     found: LocalStack = request.getfixturevalue(request.param)

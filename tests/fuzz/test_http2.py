@@ -1,4 +1,4 @@
-"""A few seconds of fuzzing the gRPC server's connection; ``tests/fuzz/http2.py`` runs for as long as one likes."""
+"""A few seconds of fuzzing both ends of a gRPC connection; ``tests/fuzz/http2.py`` runs for as long as one likes."""
 
 import subprocess
 import sys

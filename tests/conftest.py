@@ -77,8 +77,9 @@ def direct_stack(triton: Triton, tmp_path_factory: pytest.TempPathFactory) -> It
 def origin_stack(triton: Triton, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """Sidecar and Envoy on the origin wire, in front of ``triton``. Tests must leave all parts running."""
     address = f"127.0.0.1:{triton.grpc_port}"
+    models = [SMOLLM2, SCRIPTED]
     with LocalStack(
-        tmp_path_factory.mktemp("origin"), models=[SCRIPTED], triton_address=address, wire="origin", workers=1
+        tmp_path_factory.mktemp("origin"), models=models, triton_address=address, wire="origin", workers=1
     ) as stack:
         yield stack
 

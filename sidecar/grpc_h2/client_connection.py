@@ -76,7 +76,10 @@ class ClientConnection(Endpoint[OutgoingStream]):
             self._reset(stream, ErrorCode.FLOW_CONTROL_ERROR if call.begun else ErrorCode.PROTOCOL_ERROR)
             return
         if data := unpadded(payload) if flags & PADDED else payload:
-            call.receive(data)
+            try:
+                call.receive(data)
+            except Exception:
+                call.fail()
         if flags & END_STREAM:
             # Without trailers, which gRPC never is.
             call.finish({})

@@ -6,7 +6,7 @@ Source: RFC 9113, sections 5.1 and 8.1.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from sidecar.grpc_h2.faults import StreamFault
 from sidecar.grpc_h2.frames import DEFAULT_FRAME_SIZE, END_STREAM, ErrorCode, Kind, frame, rst_stream
@@ -21,12 +21,14 @@ _log = logging.getLogger(__name__)
 class OutgoingStream(Stream):
     """What has been sent and received of one call on one connection."""
 
-    __slots__ = ("_answer", "_call", "_sent", "_whole", "begun")
+    __slots__ = ("_answer", "_call", "_sent", "_whole", "begun", "receive")
 
     def __init__(self, call: Outgoing, stream: int, sender: Sender[OutgoingStream], limits: Limits) -> None:
         super().__init__(stream, sender, limits)
         self.begun = False
         """Whether the response's head has come."""
+        self.receive: Callable[[bytes], None]
+        """Takes more of the response's body, once its head has come."""
         self._answer = call.answer
         self._call = call
         self._sent = 0
@@ -97,14 +99,9 @@ class OutgoingStream(Stream):
         try:
             self._answer.begun(head)
         except Exception:
-            self._fail()
-
-    def receive(self, data: bytes) -> None:
-        """More of the response's body."""
-        try:
-            self._answer.received(data)
-        except Exception:
-            self._fail()
+            self.fail()
+        # The connection calls it for each piece of the body.
+        self.receive = self._answer.received
 
     def finish(self, trailers: Mapping[str, str]) -> None:
         """The response has ended as it should."""
@@ -142,7 +139,7 @@ class OutgoingStream(Stream):
         self.sender.forget(self)
         return True
 
-    def _fail(self) -> None:
+    def fail(self) -> None:
         """The answer has raised an exception, which is being handled."""
         _log.exception("a call's answer failed")
         self._call.cancel()

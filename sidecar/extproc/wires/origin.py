@@ -56,6 +56,8 @@ class OriginWire(Wire):
     def __init__(self, upstream: Upstream) -> None:
         self._upstream = upstream
         self._recipient: Recipient
+        self.received: Callable[[bytes], None] = _pass_over
+        """Takes bytes of the upstream's answer. This is the per-token path."""
         self._call: Outgoing | None = None
         self._http_status: int | None = None
         self._head: Mapping[str, str] = {}
@@ -102,11 +104,8 @@ class OriginWire(Wire):
         self._head = head
         status = head.get(_OWN_STATUS, head[":status"])
         self._http_status = int(status) if status.isdecimal() else None
-
-    def received(self, data: bytes) -> None:
-        """Bytes of the upstream's answer. This is the per-token path."""
         if self._http_status == HTTPStatus.OK:
-            self._recipient.upstream(data)
+            self.received = self._recipient.upstream
 
     def ended(self, trailers: Mapping[str, str] | None) -> None:
         """The upstream's answer is over. Where nobody answered, that is what Envoy's egress listener tells by 503."""
@@ -116,3 +115,7 @@ class OriginWire(Wire):
             self._recipient.upstream_ended(WireEnd(False, nobody, None))
         else:
             self._recipient.upstream_ended(WireEnd(True, self._http_status, status_of(dict(trailers))))
+
+
+def _pass_over(data: bytes) -> None:
+    """What another than a Triton answers is no answer."""

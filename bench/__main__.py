@@ -1,4 +1,4 @@
-"""``./dev bench``: what Envoy and the sidecar cost per token, and how much later a token comes because of them."""
+"""``./dev bench``: what Envoy and the sidecar cost per token, beside others, and how much later a token comes."""
 
 from __future__ import annotations
 
@@ -7,95 +7,101 @@ import json
 import signal
 import sys
 import time
-from collections import defaultdict
-from dataclasses import asdict
-from typing import get_args
+from pathlib import Path
 
-from bench.accounts import measure as measure_accounts
+from bench import accounts, page, profile
+from bench.candidates import candidates, running
 from bench.chain import chain_table, measure_chain
-from bench.fake_triton import PACED, UNPACED
-from bench.figures import Figures, NothingMeasuredError
+from bench.comparison import Results, disturbances, to_json
+from bench.figures import NothingMeasuredError
 from bench.hostile import hostile
 from bench.ledger import measure as measure_ledger
-from bench.loads import TTFT, loads, one_token, paced
-from bench.machine import PAUSE, wake_up_cost
-from bench.report import Row, summarise, table
-from bench.rig import Measurement, Rig
-from sidecar.extproc.transport import TRANSPORTS
-from stack.envoy import Wire
+from bench.loads import Load, main_loads, many_streams, one_token
+from bench.machine import description
+from bench.measure import Bench
+from bench.report import tables
+from bench.rounds import measure_all, warm_up
+from bench.upstream import Upstream
 from stack.paths import LOCAL, TOKENIZER
 from stack.process import StackError
 from stack.setup import install_tokenizer
 
 ROUNDS = 3
-BUDGET = 90.0
-"""Seconds after which no further round begins, so that a bench on a busy machine ends too."""
+QUICK_SECONDS = 210.0
+FULL_SECONDS = 1200.0
+"""Seconds after which no disturbed run is played again. Runs of streams that fall behind take longer than planned."""
+_RUN_DIR = LOCAL / "bench"
 
 
-def measure(rig: Rig) -> list[Row]:
-    """All loads, round by round, so that a change of the machine's mood meets them all."""
-    rig.through(one_token(), UNPACED)  # opens connections and fills caches
-    results: dict[tuple[str, int], list[tuple[Measurement, Figures | None]]] = defaultdict(list)
-    deadline = time.monotonic() + BUDGET
-    for number in range(ROUNDS):
-        if time.monotonic() > deadline:
-            break
-        progress(f"Round {number + 1} of {ROUNDS}")
-        for title, load, model in loads(rig.rate):
-            direct = rig.direct(paced(load.streams, rig.rate, seconds=2)) if model == PACED else None
-            results[title, load.streams].append((rig.through(load, model), direct))
-    return [summarise(title, rounds) for (title, _), rounds in results.items()]
+def compare(options: argparse.Namespace) -> None:
+    """Measure all candidates beside each other, print the tables, and write what was asked for.
+
+    Raises:
+        StackError: a candidate could not be had or started, or the run was disturbed.
+        NothingMeasuredError: a candidate answered no request of a load.
+    """
+    deadline = time.monotonic() + (QUICK_SECONDS if options.quick else FULL_SECONDS)
+    main, many = (main_loads(1.3), []) if options.quick else (main_loads(3.0), many_streams(3.0))
+    with Upstream(_RUN_DIR, progress) as upstream:
+        results = _measure(upstream, [*main, *many], not options.quick, deadline)
+    text = f"{description()}\n\n{tables([*main, *many], results)}"
+    print(text)
+    if options.json:
+        options.json.write_text(json.dumps(to_json(main, results), indent=2) + "\n")
+    reasons = disturbances(results)
+    if reasons:
+        raise StackError("the run was disturbed, and is no result:\n  " + "\n  ".join(reasons))
+    if options.write:
+        page.write(page.PAGE, {"loads": text})
+
+
+def _measure(upstream: Upstream, loads: list[Load], every_transport: bool, deadline: float) -> Results:
+    bench = Bench(upstream, progress)
+    with running(candidates(every_transport=every_transport), _RUN_DIR, upstream, progress) as started:
+        warm_up(bench, started, one_token(0.5))
+        return measure_all(bench, started, loads, ROUNDS, deadline, progress)
+
+
+def _chain(options: argparse.Namespace) -> None:
+    table = chain_table(measure_chain(TOKENIZER))
+    print(table)
+    if options.write:
+        page.write(page.PAGE, {"chain": table})
 
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="./dev bench", description="Measure Envoy and the sidecar per token.")
-    parser.add_argument("--wire", choices=get_args(Wire), default="tunnel", help="how Envoy reaches Triton")
-    parser.add_argument(
-        "--transport", choices=sorted(TRANSPORTS), default="http2", help="what the sidecar speaks to Envoy with"
+    parser = argparse.ArgumentParser(
+        prog="./dev bench", description="Measure Envoy and the sidecar per token, beside other programs."
     )
-    parser.add_argument("--rate", type=float, default=10, help="tokens per second and stream of the paced loads")
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    parser.add_argument("--hostile", action="store_true", help="measure honest clients beside attacks instead")
-    parser.add_argument("--accounts", action="store_true", help="measure what accounts add to a request instead")
-    parser.add_argument("--store", action="store_true", help="measure the ledger on PostgreSQL and SQLite instead")
+    parser.add_argument("--quick", action="store_true", help="only the main loads, each shorter: four minutes")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the main figures there as JSON")
+    parser.add_argument("--write", action="store_true", help="write the tables into docs/performance.md")
+    other = parser.add_mutually_exclusive_group()
+    other.add_argument("--profile", action="store_true", help="show where the time of a token goes instead")
+    other.add_argument("--chain", action="store_true", help="measure the sidecar's own work without I/O instead")
+    other.add_argument("--hostile", action="store_true", help="measure honest clients beside attacks instead")
+    other.add_argument("--accounts", action="store_true", help="measure what accounts add to a request instead")
+    other.add_argument("--store", action="store_true", help="measure the ledger on PostgreSQL and SQLite instead")
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the processes of the rig end too
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the processes of the bench end too
     try:
         if options.store:
-            print(measure_ledger(LOCAL / "bench" / "ledger", progress))
+            print(measure_ledger(_RUN_DIR / "ledger", progress))
             return
         install_tokenizer(progress)
-        if options.accounts:
-            print(measure_accounts(LOCAL / "bench" / "accounts", options.wire, options.rate, progress))
-            return
-        if options.hostile:
-            print(hostile(LOCAL / "bench", progress))
-            return
-        with Rig(LOCAL / "bench", options.wire, options.rate, TTFT, progress, options.transport) as rig:
-            rows, idle = measure(rig), rig.idle
+        if options.chain:
+            _chain(options)
+        elif options.hostile:
+            print(hostile(_RUN_DIR, progress))
+        elif options.profile or options.accounts:
+            measure = profile.measure if options.profile else accounts.measure
+            with Upstream(_RUN_DIR, progress) as upstream:
+                print(measure(_RUN_DIR, upstream, progress))
+        else:
+            compare(options)
     except (StackError, NothingMeasuredError) as error:
         sys.exit(f"error: {error}")
-    progress("The chain without I/O")
-    chain = measure_chain(TOKENIZER)
-    hot, cold = wake_up_cost()
-    if options.json:
-        report = {
-            "wire": options.wire,
-            "transport": options.transport,
-            "rate": options.rate,
-            "rows": [row.to_json() for row in rows],
-            "idle": idle,
-            "chain": [asdict(row) for row in chain],
-            "wake_up_us": {"hot": hot, "cold": cold},
-        }
-        print(json.dumps(report, indent=2))
-        return
-    print(f"{table(rows)}\n\n{chain_table(chain)}\n")
-    print(f"Idle, subtracted above: Envoy {idle['envoy']:.2%}, sidecar {idle['sidecar']:.2%} of a processor.")
-    print(
-        f"This machine: work of {hot:.0f} µs in a tight loop takes {cold:.0f} µs after {PAUSE * 1000:.0f} ms of sleep."
-    )
 
 
 def progress(step: str) -> None:

@@ -9,15 +9,18 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bench.fake_triton import PACED, UNPACED
-from bench.loads import TTFT, one_token, paced
+from bench import nodes
+from bench.candidates import DEFAULT_TRANSPORT
+from bench.comparison import part_us
+from bench.loads import one_token, paced
+from bench.measure import Bench, Measurement, idle_load
 from bench.report import markdown
-from bench.rig import Measurement, Rig
-from stack.envoy import Wire
+from bench.upstream import Upstream
 from stack.postgres import Postgres, install
 
 ROUNDS = 5
 STREAMS = 64
+RATE = 20.0
 _SECONDS = 3.0
 # All that can be limited or paid for, and so much of it that nobody is refused.
 _PLENTY = 10**12
@@ -31,8 +34,8 @@ _LIMITS = {
 _PARTS = ("envoy", "sidecar", "database")
 
 
-def measure(run_dir: Path, wire: Wire, rate: float, progress: Callable[[str], None]) -> str:
-    """Measure without accounts, and with them on both engines, round by round; the table.
+def measure(run_dir: Path, upstream: Upstream, progress: Callable[[str], None]) -> str:
+    """Measure the tunnel without accounts, and with them on both engines, round by round; the table.
 
     Raises:
         StackError: a part could not start, or ended.
@@ -41,7 +44,9 @@ def measure(run_dir: Path, wire: Wire, rate: float, progress: Callable[[str], No
     install(progress)
     requests: dict[str, list[Measurement]] = defaultdict(list)
     streams: dict[str, list[Measurement]] = defaultdict(list)
+    run_dir /= "accounts"
     run_dir.mkdir(parents=True, exist_ok=True)
+    bench = Bench(upstream, progress)
     with ExitStack() as stack:
         postgres = Postgres(run_dir / "postgres.log", sync=True)
         stack.callback(postgres.stop)
@@ -49,24 +54,26 @@ def measure(run_dir: Path, wire: Wire, rate: float, progress: Callable[[str], No
         engines: dict[str, tuple[Mapping[str, Any] | None, Postgres | None]] = {
             "none": (None, None),
             "SQLite": (_accounts(run_dir / "sqlite", {}), None),
-            "PostgreSQL": (
-                _accounts(run_dir / "postgres", {"url": url}),
-                postgres,
-            ),
+            "PostgreSQL": (_accounts(run_dir / "postgres", {"url": url}), postgres),
         }
-        rigs = {
+        started = {
             name: stack.enter_context(
-                Rig(run_dir / name, wire, rate, TTFT, progress, accounts=accounts, database=database)
+                nodes.sidecar(
+                    *(run_dir / name, upstream, "tunnel", DEFAULT_TRANSPORT, progress),
+                    accounts=accounts,
+                    database=database,
+                )
             )
             for name, (accounts, database) in engines.items()
         }
-        for rig in rigs.values():
-            rig.through(one_token(), UNPACED)  # opens connections and fills caches
+        idle = dict(zip(started, idle_load(list(started.values())), strict=True))
+        for name, node in started.items():
+            bench.measure(node, one_token(1), idle[name])  # opens connections and fills caches
         for number in range(ROUNDS):
             progress(f"Round {number + 1} of {ROUNDS}")
-            for name, rig in rigs.items():
-                requests[name].append(rig.through(one_token(), UNPACED))
-                streams[name].append(rig.through(paced(STREAMS, rate, _SECONDS), PACED))
+            for name, node in started.items():
+                requests[name].append(bench.measure(node, one_token(_SECONDS), idle[name]))
+                streams[name].append(bench.measure(node, paced(STREAMS, RATE, _SECONDS), idle[name]))
     return _table(requests, streams)
 
 
@@ -81,19 +88,12 @@ def _table(requests: Mapping[str, list[Measurement]], streams: Mapping[str, list
         lines.append(
             [
                 name,
-                *(f"{median(one.cpu_us[part] for one in measured):.0f}" for part in _PARTS),
-                *(f"{median(of(one) for one in measured):.1f}" for of in (_p50, _p99)),
-                *(f"{median(one.cpu_us[part] for one in streams[name]):.0f}" for part in _PARTS),
+                *(f"{part_us(part, measured):.0f}" for part in _PARTS),
+                f"{median(one.figures.ttft_p50 for one in measured):.1f}",
+                f"{median(one.figures.ttft_p99 for one in measured):.1f}",
+                *(f"{part_us(part, streams[name]):.0f}" for part in _PARTS),
                 str(sum(sum(one.figures.failures.values()) for one in (*measured, *streams[name]))),
                 f"{median(one.others for one in measured):.2f}",
             ]
         )
     return markdown(lines)
-
-
-def _p50(measured: Measurement) -> float:
-    return measured.figures.ttft_ms_p50
-
-
-def _p99(measured: Measurement) -> float:
-    return measured.figures.ttft_ms_p99

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 _PROC = Path("/proc")
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 def family(pids: Iterable[int]) -> set[int]:
@@ -28,10 +29,23 @@ def cpu_seconds(pids: Iterable[int]) -> float:
     return sum(nanoseconds) / 1e9
 
 
+def system_seconds(pids: Iterable[int]) -> float:
+    """The system's part of their processor time, as the kernel samples it."""
+    # The command's name, in parentheses, may hold blanks; of what follows it, stime is the 13th field.
+    fields = [_read(_PROC / str(pid) / "stat").rpartition(")")[2].split() for pid in pids]
+    return sum(int(field[12]) for field in fields if field) / _TICKS_PER_SECOND
+
+
+def context_switches(pids: Iterable[int]) -> int:
+    """How often their threads have been put aside so far, by their own will or not."""
+    lines = (line for pid in pids for task in _tasks(pid) for line in _read(task / "status").splitlines())
+    return sum(int(line.split()[1]) for line in lines if "ctxt_switches" in line)
+
+
 def machine_seconds() -> float:
     """User and system time used so far by everything on the machine, in seconds over all its processors."""
     user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, _read(_PROC / "stat").split()[1:9])
-    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+    return (user + nice + system + irq + softirq + steal) / _TICKS_PER_SECOND
 
 
 def _tasks(pid: int) -> list[Path]:

@@ -1,6 +1,6 @@
-"""The part of HTTP/2 (RFC 9113) that gRPC calls need between peers on one machine, with prior knowledge.
+"""The part of HTTP/2 (RFC 9113) that a server of gRPC calls needs for clients on its machine, with prior knowledge.
 
-Server and client share it. Frames, SETTINGS, PING and both levels of flow control are here; what the streams mean is
+Frames, SETTINGS, PING and both levels of flow control are here; what the streams mean is
 left to subclasses. Header blocks are read by ``hpack`` and written as literals without the dynamic table (RFC 7541
 section 6.2.2). We announce receive windows that no run of the bench fills, and therefore never renew them.
 """
@@ -108,11 +108,10 @@ class Outbox:
 
 
 class Connection(asyncio.Protocol):
-    """One end of a connection. What is sent during one callback leaves in one write, by :meth:`flush`."""
+    """The server's end of a connection. What is sent during one callback leaves in one write, by :meth:`flush`."""
 
-    def __init__(self, client: bool) -> None:
-        self._client = client
-        self._reader = FrameReader(skip=0 if client else len(PREFACE))
+    def __init__(self) -> None:
+        self._reader = FrameReader(skip=len(PREFACE))
         self._decoder = Decoder()
         self._block = bytearray()
         self._block_flags = 0
@@ -134,10 +133,8 @@ class Connection(asyncio.Protocol):
         """The peer has cancelled the stream; its outbox is gone."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Send the preface and announce the windows."""
+        """Announce the windows."""
         self._transport = cast(asyncio.Transport, transport)
-        if self._client:
-            self._out.append(PREFACE)
         settings = struct.pack(">HLHL", SETTINGS_MAX_CONCURRENT_STREAMS, 1000, SETTINGS_INITIAL_WINDOW_SIZE, MAX_WINDOW)
         self._out.append(frame(Type.SETTINGS, 0, 0, settings))
         self._out.append(frame(Type.WINDOW_UPDATE, 0, 0, struct.pack(">L", MAX_WINDOW - DEFAULT_WINDOW)))
@@ -173,10 +170,6 @@ class Connection(asyncio.Protocol):
         """End our half of the stream, after what is pending, with a trailer block."""
         self.outboxes[stream].trailers = block
         self._send_pending(stream, self.outboxes[stream])
-
-    def end_data(self, stream: int) -> None:
-        """End our half of the stream with an empty DATA frame, once the caller has nothing pending."""
-        self._out.append(frame(Type.DATA, END_STREAM, stream, b""))
 
     def flush(self) -> None:
         """Write what is queued."""

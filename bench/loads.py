@@ -2,39 +2,66 @@
 
 from __future__ import annotations
 
-from bench.fake_triton import PACED, UNPACED
-from bench.load import Load
+from dataclasses import dataclass
 
-LEVELS = (1, 64, 256)
-"""Concurrent streams."""
 TTFT = 0.05
-"""The fake Triton's time to the first token, in seconds."""
-RAMP = 1.0
-"""Seconds over which paced streams start."""
-LIMIT = 8.0
+"""The fake model server's time to the first token, in seconds."""
+RAMP = 0.4
+"""Seconds over which the streams of a load begin, so that they do not tick together unless they are to."""
+LIMIT = 12.0
 """Seconds after which a run is cut off."""
+_SETTLE = 0.15
 
 
-def paced(streams: int, rate: float, seconds: float) -> Load:
+@dataclass(frozen=True)
+class Load:
+    """``streams`` streams of one request each, whose ``tokens`` tokens come ``rate`` times in a second.
+
+    ``in_step``: the tokens of all streams come at the same moments, as an in-flight batch emits them. Where ``repeat``
+    is not 0, every stream sends one request after the other for so many seconds.
+    """
+
+    name: str
+    streams: int
+    rate: float
+    tokens: int
+    in_step: bool = False
+    repeat: float = 0.0
+
+    @property
+    def interval(self) -> float:
+        """Seconds between two tokens of a stream."""
+        return 1 / self.rate
+
+    @property
+    def steady(self) -> tuple[float, float]:
+        """When all streams run, in seconds after the start: what a token costs is measured then."""
+        if self.repeat:
+            return 0.1, self.repeat
+        return RAMP + TTFT + _SETTLE, TTFT + (self.tokens - 1) * self.interval
+
+
+def paced(streams: int, rate: float, seconds: float, *, in_step: bool = False) -> Load:
     """Every stream one request whose tokens come for ``seconds``, ``rate`` per second."""
-    steady = (RAMP + TTFT + 0.5, TTFT + seconds - 1 / rate)
-    return Load(streams, requests=streams, tokens=int(seconds * rate), ramp=RAMP, limit=LIMIT, steady=steady)
+    name = "in_step" if in_step else f"{streams}x{rate:.0f}"
+    return Load(name, streams, rate, int(seconds * rate), in_step)
 
 
-def unpaced(streams: int) -> Load:
-    """Every stream one request whose tokens come at once: how fast a backlog is worked off."""
-    return Load(streams, requests=streams, tokens=min(8_000, 32_000 // streams), ramp=0, limit=LIMIT)
+def one_token(seconds: float) -> Load:
+    """Requests for one token, 16 at a time, for ``seconds``: what a request costs besides its tokens."""
+    return Load("one_token", streams=16, rate=1, tokens=1, repeat=seconds)
 
 
-def one_token() -> Load:
-    """Short requests: what a request costs besides its tokens."""
-    return Load(streams=16, requests=320, tokens=1, ramp=0, limit=LIMIT)
-
-
-def loads(rate: float) -> list[tuple[str, Load, str]]:
-    """Title, load and model of the table's rows."""
+def main_loads(seconds: float) -> list[Load]:
+    """The loads that every run plays."""
     return [
-        *(("paced", paced(streams, rate, seconds=4), PACED) for streams in LEVELS),
-        *(("unpaced", unpaced(streams), UNPACED) for streams in LEVELS),
-        ("one token", one_token(), UNPACED),
+        paced(64, 50, seconds),
+        paced(64, 50, seconds, in_step=True),
+        paced(256, 40, seconds),
+        one_token(seconds * 0.75),
     ]
+
+
+def many_streams(seconds: float) -> list[Load]:
+    """Loads that ask whether so many streams can be kept up with."""
+    return [paced(512, 40, seconds), paced(1000, 20, seconds)]

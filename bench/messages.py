@@ -1,4 +1,4 @@
-"""The gRPC messages of a token-level Triton model: requests read, answers built once and sent many times.
+"""The gRPC messages of a token-level Triton model: answers built once and sent many times.
 
 Sources: Triton's ``grpc_service.proto``, the tensors of TensorRT-LLM's ``tensorrt_llm`` model, gRPC over HTTP/2.
 """
@@ -12,7 +12,6 @@ from sidecar.backends.triton.protocol import SERVICE
 from sidecar.backends.triton.protocol.model_config_pb2 import ModelConfig
 from sidecar.backends.triton.protocol.service_pb2 import (
     ModelConfigResponse,
-    ModelInferRequest,
     ModelMetadataResponse,
     ModelStreamInferResponse,
 )
@@ -61,32 +60,6 @@ def framed(message: bytes) -> bytes:
     return struct.pack(">BL", 0, len(message)) + message
 
 
-def infer_request(model: str, prompt: list[int], tokens: int) -> bytes:
-    """A serialized request for ``tokens`` tokens after ``prompt`` (token ids), as the sidecar would send it."""
-    request = ModelInferRequest(model_name=model)
-    request.parameters["triton_enable_empty_final_response"].bool_param = True
-    tensors = {"input_ids": prompt, "input_lengths": [len(prompt)], "request_output_len": [tokens]}
-    for name, values in tensors.items():
-        request.inputs.add(name=name, datatype="INT32", shape=[1, len(values)])
-        request.raw_input_contents.append(struct.pack(f"<{len(values)}i", *values))
-    serialized: bytes = request.SerializeToString()
-    return serialized
-
-
-def requested_tokens(message: bytes) -> tuple[str, int]:
-    """The model's name and ``request_output_len`` of a serialized request.
-
-    Raises:
-        KeyError: the request lacks the tensor.
-        google.protobuf.message.DecodeError: the bytes are no request.
-    """
-    request = ModelInferRequest.FromString(message)
-    for position, tensor in enumerate(request.inputs):
-        if tensor.name == "request_output_len":
-            return request.model_name, int.from_bytes(request.raw_input_contents[position], "little", signed=True)
-    raise KeyError("request_output_len")
-
-
 def token_response(model: str, token_id: int) -> bytes:
     """A framed response with one token: ``output_ids`` [1, 1, 1] and ``sequence_length`` [1, 1]."""
     response = ModelStreamInferResponse()
@@ -97,12 +70,6 @@ def token_response(model: str, token_id: int) -> bytes:
         answer.outputs.add(name=name, datatype="INT32", shape=shape)
         answer.raw_output_contents.append(struct.pack("<i", value))
     return framed(response.SerializeToString())
-
-
-def token_of(message: bytes) -> int | None:
-    """The token id of a response made by :func:`token_response`, ``None`` for the final one."""
-    contents = ModelStreamInferResponse.FromString(message).infer_response.raw_output_contents
-    return int.from_bytes(contents[0], "little") if contents else None
 
 
 def final_response(model: str) -> bytes:

@@ -15,11 +15,10 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
 from bench import messages
-from bench.cpu import cpu_seconds, family, machine_seconds
-from bench.direct import DirectConnection
-from bench.fake_triton import Cadence, Model, ServerConnection
-from bench.figures import NothingMeasuredError, Observation, figures, quantile, steady_rate, stretch
-from bench.http1 import Answer, ChunkedBody, EventReader
+from bench.cpu import context_switches, cpu_seconds, family, machine_seconds, system_seconds
+from bench.fallback.http1 import Answer, ChunkedBody, EventReader
+from bench.fallback.upstream import Cadence, Clock, GrpcConnection
+from bench.figures import NothingMeasuredError, Observation, figures, quantile
 from bench.http2 import (
     END_HEADERS,
     MAX_FRAME,
@@ -34,7 +33,7 @@ from bench.http2 import (
     frame,
     header_block,
 )
-from bench.load import Load, run
+from bench.script import Script, read, write
 from bench.stamps import TICKS, Stamps, written_at
 from stack.paths import ROOT
 
@@ -103,15 +102,6 @@ def test_quantile(values: list[float], share: float, expected: float) -> None:
     assert quantile(values, share) == expected
 
 
-def test_steady_rate_leaves_out_the_ends() -> None:
-    steady = [position / 100 for position in range(100)]
-    assert steady_rate(steady) == pytest.approx(100)
-    assert steady_rate(
-        [*(time - 50 for time in steady[:10]), *steady[10:90], *(time + 50 for time in steady[90:])]
-    ) == (pytest.approx(100))
-    assert steady_rate([1.0, 1.0, 1.0]) == 0
-
-
 def observation(latency: float, gap: float, tokens: int = 5) -> Observation:
     seen = Observation(started=10.0)
     for position in range(tokens):
@@ -122,28 +112,28 @@ def observation(latency: float, gap: float, tokens: int = 5) -> Observation:
 
 
 def test_figures_measure_the_one_way_latency_of_each_token() -> None:
-    found = figures([observation(0.002, 0.05), observation(0.004, 0.05)], streams=2, rate=20)
-    assert found.latency_ms_p50 == pytest.approx(2, abs=0.06)
-    assert found.latency_ms_p99 == pytest.approx(4, abs=0.06)
-    assert found.ttft_ms_p50 == pytest.approx(102)
-    assert (found.requests, found.tokens, found.failures) == (2, 10, {})
-    assert found.stretch == pytest.approx(1)
+    found = figures([observation(0.002, 0.05), observation(0.004, 0.05)], tokens=5)
+    assert found.latency_p50 == pytest.approx(2, abs=0.06)
+    assert found.latency_p99 == pytest.approx(4, abs=0.06)
+    assert found.ttft_p50 == pytest.approx(102)
+    assert found.gap_p99 == pytest.approx(50)
+    assert (found.requests, found.failures) == (2, {})
 
 
-def test_stretch_tells_how_much_slower_than_the_cadence_a_stream_was() -> None:
-    assert stretch([observation(0, 0.06)], rate=20) == pytest.approx(1.2)
-    assert stretch([observation(0, 0.06)], rate=0) is None
-    assert stretch([observation(0, 0.06, tokens=1)], rate=20) is None
+def test_requests_for_one_token_have_no_gaps() -> None:
+    assert figures([observation(0.002, 0.05, tokens=1)], tokens=1).gap_p99 == 0
 
 
-def test_failed_streams_are_counted_and_not_measured() -> None:
-    found = figures([observation(0.002, 0.05), Observation(started=10.0)], streams=2, rate=20)
-    assert (found.requests, found.tokens, found.failures) == (2, 5, {"unfinished": 1})
+def test_failed_requests_are_counted_and_not_measured() -> None:
+    found = figures([observation(0.002, 0.05), Observation(started=10.0), observation(9, 0.05, tokens=4)], tokens=5)
+    assert found.failures == {"unfinished": 1, "tokens lost": 1}
+    assert found.requests == 3
+    assert found.latency_p99 == pytest.approx(2, abs=0.06)
 
 
 def test_figures_of_nothing_but_failures_are_refused() -> None:
     with pytest.raises(NothingMeasuredError, match="unfinished"):
-        figures([Observation(started=0)], streams=1, rate=20)
+        figures([Observation(started=0)], tokens=1)
 
 
 # Reading answers
@@ -183,29 +173,26 @@ def delta(tick: int) -> bytes:
     [
         ([delta(3), delta(4), sse("response.incomplete")], None),
         ([delta(3), delta(4), sse("response.completed")], None),
-        ([delta(3), sse("response.completed")], "tokens lost"),
         ([delta(3), delta(4)], "no terminal event"),
     ],
 )
-def test_an_answer_is_good_when_all_tokens_and_the_end_came(
-    stamps: Stamps, parts: list[bytes], failure: str | None
-) -> None:
+def test_an_answer_is_good_when_the_end_came(stamps: Stamps, parts: list[bytes], failure: str | None) -> None:
     seen = Observation(started=0)
-    assert Answer(seen, 2, stamps).feed(HEAD + chunked(*parts), now=1.0)
+    assert Answer(seen, stamps.ticks).feed(HEAD + chunked(*parts), now=1.0)
     assert seen.failure == failure
-    assert seen.ticks == [3, 4][: len(seen.ticks)]
+    assert seen.ticks == [3, 4]
 
 
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
         (b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n", "503"),
-        (HEAD + chunked(sse("error", code="internal")), "internal"),
+        (HEAD + chunked(sse("error", code="internal")), "error event"),
     ],
 )
 def test_an_answer_that_is_an_error_says_which(stamps: Stamps, answer: bytes, message: str) -> None:
     with pytest.raises(ConnectionError, match=message):
-        Answer(Observation(started=0), 2, stamps).feed(answer, now=1.0)
+        Answer(Observation(started=0), stamps.ticks).feed(answer, now=1.0)
 
 
 # HTTP/2 and gRPC
@@ -232,33 +219,47 @@ def test_grpc_messages_read_the_same_however_split(sizes: list[int], cuts: list[
     assert [message for piece in split(data, cuts) for message in unframer.feed(piece)] == sent
 
 
-def test_requests_and_tokens_read_back() -> None:
-    assert messages.requested_tokens(messages.infer_request("paced", [1, 2, 3], 70_000)) == ("paced", 70_000)
-    assert messages.token_of(messages.token_response("paced", 49_151)[5:]) == 49_151
-    assert messages.token_of(messages.final_response("paced")[5:]) is None
+@pytest.fixture(scope="module")
+def script(stamps: Stamps, tmp_path_factory: pytest.TempPathFactory) -> Script:
+    path = tmp_path_factory.mktemp("script") / "script.bin"
+    write(path, stamps)
+    return read(path)
+
+
+def test_a_script_reads_back(stamps: Stamps, script: Script) -> None:
+    assert script.words[7] == f" {WORDS[7]}".encode()
+    assert script.ids[7] == struct.pack("<I", stamps.ids[7])
+    assert script.unary == messages.unary_responses()
+    triton, chat, responses = script.faces
+    assert triton.prefix + script.ids[7] + triton.suffix == messages.token_response("bench", stamps.ids[7])
+    assert json.loads((chat.prefix + b" word" + chat.suffix)[6:])["choices"][0]["delta"] == {"content": " word"}
+    name, data = (responses.prefix + b" word" + responses.suffix).strip().split(b"\ndata: ")
+    assert (name, json.loads(data)["delta"]) == (b"event: response.output_text.delta", " word")
 
 
 class Wire(asyncio.Transport):
-    """An in-memory transport: what is written is kept, and delivered in small pieces to the peer, if there is one."""
+    """An in-memory transport: what is written is kept."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.peer: asyncio.Protocol | None = None
         self.written = bytearray()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self.written += data
-        if self.peer is not None:
-            for start in range(0, len(data), 7):
-                asyncio.get_running_loop().call_soon(self.peer.data_received, bytes(data[start : start + 7]))
 
     def is_closing(self) -> bool:
         return False
 
 
-def server(stamps: Stamps) -> ServerConnection:
-    models = {"now": Model("now", 0.0, stamps)}
-    return ServerConnection(models, messages.unary_responses(), Cadence(ttft=0.0))
+def server(script: Script, tokens: int) -> GrpcConnection:
+    clock = Clock()
+    clock.cadence = Cadence(tokens=tokens)
+    return GrpcConnection(script, clock)
+
+
+def test_tokens_in_step_are_due_on_one_grid() -> None:
+    due = [Cadence(interval=0.02, ttft=0.05, in_step=True).first() for _ in range(3)]
+    assert [moment / 0.02 - round(moment / 0.02) for moment in due] == pytest.approx([0, 0, 0], abs=1e-4)
 
 
 def test_the_fake_triton_answers_what_envoy_asks_for_its_health() -> None:
@@ -273,23 +274,9 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0)
 
 
-async def test_the_direct_client_gets_every_token_from_the_fake_triton(stamps: Stamps) -> None:
-    client, fake = DirectConnection("now", stamps), server(stamps)
-    to_server, to_client = Wire(), Wire()
-    to_server.peer, to_client.peer = fake, client
-    fake.connection_made(to_client)
-    client.connection_made(to_server)
-
-    async def connect() -> DirectConnection:
-        return client
-
-    seen = await run(Load(streams=3, requests=6, tokens=20, ramp=0, limit=30), connect)
-    assert [(one.failure, len(one.ticks), one.events) for one in seen] == [(None, 20, 20)] * 6
-
-
-def call(stream: int, tokens: int) -> bytes:
+def call(stream: int) -> bytes:
     head = frame(Type.HEADERS, END_HEADERS, stream, header_block((":path", messages.STREAM_INFER)))
-    return head + frame(Type.DATA, 0, stream, messages.framed(messages.infer_request("now", [1], tokens)))
+    return head + frame(Type.DATA, 0, stream, messages.framed(b"any request"))
 
 
 class Reader:
@@ -306,12 +293,12 @@ class Reader:
         return b"".join(one.payload for one in self.frames if one.type == Type.DATA and one.stream == stream)
 
 
-async def test_the_fake_triton_sends_no_more_than_the_windows_allow(stamps: Stamps) -> None:
-    fake, wire = server(stamps), Wire()
+async def test_the_fake_triton_sends_no_more_than_the_windows_allow(script: Script) -> None:
+    fake, wire = server(script, tokens=3), Wire()
     fake.connection_made(wire)
     sent = Reader(wire)
     settings = frame(Type.SETTINGS, 0, 0, struct.pack(">HL", SETTINGS_INITIAL_WINDOW_SIZE, 10))
-    fake.data_received(PREFACE + settings + call(1, tokens=3))
+    fake.data_received(PREFACE + settings + call(1))
     await until(lambda: fake.outboxes[1].trailers is not None)
     assert len(sent.data(1)) == 10
     fake.data_received(frame(Type.WINDOW_UPDATE, 0, 1, struct.pack(">L", 5)))
@@ -321,11 +308,11 @@ async def test_the_fake_triton_sends_no_more_than_the_windows_allow(stamps: Stam
     assert not fake.outboxes
 
 
-async def test_a_cancelled_stream_gets_nothing_more(stamps: Stamps) -> None:
-    fake, wire = server(stamps), Wire()
+async def test_a_cancelled_stream_gets_nothing_more(script: Script) -> None:
+    fake, wire = server(script, tokens=3), Wire()
     fake.connection_made(wire)
     cancel = frame(Type.RST_STREAM, 0, 1, struct.pack(">L", 8))
-    fake.data_received(PREFACE + call(1, tokens=3) + call(3, tokens=3) + cancel)
+    fake.data_received(PREFACE + call(1) + call(3) + cancel)
     await until(lambda: not fake.outboxes)
     sent = Reader(wire)
     assert sent.data(1) == b""
@@ -339,6 +326,8 @@ def test_processor_time_counts_this_process_and_the_machine() -> None:
     sum(range(3_000_000))
     assert cpu_seconds(pids) > before
     assert machine_seconds() >= machine
+    assert 0 <= system_seconds(pids) <= cpu_seconds(pids) + 0.02
+    assert context_switches(pids) > 0
 
 
 def test_processes_that_are_gone_cost_nothing() -> None:

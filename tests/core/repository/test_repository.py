@@ -28,6 +28,7 @@ LOCKS = [
     "requirements.lock",
     "requirements-dev.lock",
     *(f"tests/e2e/python/{name}.lock" for name in ["clients", "schemathesis"]),
+    *(f"bench/locks/{name}.lock" for name in ["codex-relay", "py-spy", "smg"]),
 ]
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import cast
-from urllib.parse import urlsplit
 
 from bench.figures import Observation
-from bench.stamps import Stamps
 
 _DELTA = b"response.output_text.delta"
 _TERMINAL = (b"response.completed", b"response.incomplete")
@@ -58,8 +56,8 @@ class EventReader:
 class Answer:
     """Fills an observation from the bytes of one HTTP response."""
 
-    def __init__(self, seen: Observation, tokens: int, stamps: Stamps) -> None:
-        self._seen, self._tokens, self._stamps = seen, tokens, stamps
+    def __init__(self, seen: Observation, ticks: Mapping[str, int]) -> None:
+        self._seen, self._ticks = seen, ticks
         self._head = b""
         self._body: ChunkedBody | None = None
         self._events = EventReader()
@@ -77,63 +75,48 @@ class Answer:
             if not end:
                 return False
             if not head.startswith(b"HTTP/1.1 200") or b"chunked" not in head.lower():
-                raise ConnectionError(head.split(b"\r\n")[0].decode())
+                raise ConnectionError(f"HTTP {head[9:12].decode()}")
             self._body = ChunkedBody()
         for name, content in self._events.feed(self._body.feed(data)):
             if name == _DELTA:
-                self._seen.tokens_arrived(self._stamps.read(json.loads(content)["delta"]), now)
+                self._seen.tokens_arrived([self._ticks[word] for word in json.loads(content)["delta"].split()], now)
             elif name == b"error":
-                raise ConnectionError(json.loads(content)["code"])
+                raise ConnectionError("error event")
             self._terminal = name in _TERMINAL
         if self._body.ended:
-            self._seen.failure = self._verdict()
+            self._seen.failure = None if self._terminal else "no terminal event"
         return self._body.ended
-
-    def _verdict(self) -> str | None:
-        if not self._terminal:
-            return "no terminal event"
-        return None if len(self._seen.ticks) == self._tokens else "tokens lost"
 
 
 class ResponsesConnection(asyncio.Protocol):
     """One keep-alive connection; one request at a time."""
 
-    def __init__(self, host: str, head: str, model: str, stamps: Stamps) -> None:
-        self._host, self._head, self._model, self._stamps = host, head, model, stamps
+    def __init__(self, ticks: Mapping[str, int]) -> None:
+        self._ticks = ticks
         self._transport: asyncio.Transport
         self._answer: Answer
         self._over: asyncio.Future[None] | None = None
 
     @classmethod
-    async def open(cls, url: str, api_key: str, model: str, stamps: Stamps) -> ResponsesConnection:
-        """Connect to the server of ``url``, the full URL of the create endpoint.
+    async def open(cls, port: int, ticks: Mapping[str, int]) -> ResponsesConnection:
+        """Connect to a port of this machine.
 
         Raises:
             OSError: nothing listens there.
         """
-        parts = urlsplit(url)
-        head = f"POST {parts.path} HTTP/1.1\r\nhost: {parts.netloc}\r\nauthorization: Bearer {api_key}\r\n"
         loop = asyncio.get_running_loop()
-        assert parts.hostname is not None and parts.port is not None, "the stack's URLs name both"
-        _, connection = await loop.create_connection(
-            lambda: cls(parts.netloc, head, model, stamps), parts.hostname, parts.port
-        )
+        _, connection = await loop.create_connection(lambda: cls(ticks), "127.0.0.1", port)
         return connection
 
-    async def stream(self, seen: Observation, tokens: int) -> None:
-        """Post a streamed request for ``tokens`` tokens; see :class:`bench.load.Client`."""
-        request = {
-            "model": self._model,
-            "input": "Name the moments as they pass.",
-            "max_output_tokens": tokens,
-            "stream": True,
-            "store": False,
-        }
-        body = json.dumps(request)
-        self._answer = Answer(seen, tokens, self._stamps)
+    async def stream(self, seen: Observation, request: bytes) -> None:
+        """Send a request and fill the observation until its answer has ended.
+
+        Raises:
+            OSError: the connection broke, or the answer is none.
+        """
+        self._answer = Answer(seen, self._ticks)
         self._over = asyncio.get_running_loop().create_future()
-        head = f"{self._head}content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
-        self._transport.write((head + body).encode())
+        self._transport.write(request)
         await self._over
 
     def close(self) -> None:

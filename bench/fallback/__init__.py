@@ -1,0 +1,1 @@
+"""The bench's helpers in Python, for machines without a C compiler."""

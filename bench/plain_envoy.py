@@ -1,0 +1,90 @@
+"""An Envoy that only forwards: what stands in front of a bridge, and what is measured alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from stack.envoy import Envoy, EnvoySettings
+from stack.net import free_port
+from stack.paths import socket_directory
+
+
+def start(run_dir: Path, upstream_port: int) -> Envoy:
+    """Start one that forwards to a port of this machine by HTTP/1.1, and wait until it listens.
+
+    Raises:
+        StackError: it ended or was not ready in time.
+    """
+    run_dir.mkdir(parents=True, exist_ok=True)
+    settings = EnvoySettings(
+        port=free_port(),
+        sockets=socket_directory(run_dir),
+        worker_sockets=(),
+        triton_host="127.0.0.1",
+        triton_port=upstream_port,
+        log_path=run_dir / "access.log",
+    )
+    envoy = Envoy(settings, run_dir, json.dumps(_configuration(settings)))
+    envoy.wait_ready()
+    return envoy
+
+
+def _configuration(settings: EnvoySettings) -> dict[str, Any]:
+    return {
+        "admin": {"address": {"pipe": {"path": str(settings.admin_socket), "mode": 0o600}}},
+        "static_resources": {
+            "listeners": [
+                {
+                    "name": "ingress",
+                    "address": _address(settings.port),
+                    "enable_reuse_port": False,
+                    "filter_chains": [{"filters": [_connection_manager(settings)]}],
+                }
+            ],
+            "clusters": [_cluster(settings)],
+        },
+    }
+
+
+def _connection_manager(settings: EnvoySettings) -> dict[str, Any]:
+    route = {"match": {"prefix": "/"}, "route": {"cluster": "upstream", "timeout": "0s", "idle_timeout": "300s"}}
+    log = "envoy.extensions.access_loggers.file.v3.FileAccessLog"
+    return {
+        "name": "envoy.filters.network.http_connection_manager",
+        "typed_config": {
+            **_type("envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"),
+            "stat_prefix": "ingress",
+            "stream_idle_timeout": "0s",
+            "access_log": [{"name": log, "typed_config": {**_type(log), "path": str(settings.log_path)}}],
+            "http_filters": [
+                {
+                    "name": "envoy.filters.http.router",
+                    "typed_config": _type("envoy.extensions.filters.http.router.v3.Router"),
+                }
+            ],
+            "route_config": {"virtual_hosts": [{"name": "api", "domains": ["*"], "routes": [route]}]},
+        },
+    }
+
+
+def _cluster(settings: EnvoySettings) -> dict[str, Any]:
+    endpoint = {"endpoint": {"address": _address(settings.triton_port)}}
+    # More than any load asks for: the defaults allow 1,024.
+    limits = {"max_connections": 8192, "max_pending_requests": 8192, "max_requests": 8192}
+    return {
+        "name": "upstream",
+        "type": "STATIC",
+        "connect_timeout": "5s",
+        "circuit_breakers": {"thresholds": [limits]},
+        "load_assignment": {"cluster_name": "upstream", "endpoints": [{"lb_endpoints": [endpoint]}]},
+    }
+
+
+def _address(port: int) -> dict[str, Any]:
+    return {"socket_address": {"address": "127.0.0.1", "port_value": port}}
+
+
+def _type(name: str) -> dict[str, str]:
+    return {"@type": f"type.googleapis.com/{name}"}

@@ -1,0 +1,62 @@
+"""All candidates on all loads, round by round, so that a change of the machine's mood meets them all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from bench.candidates import Running
+from bench.comparison import OTHERS, Results
+from bench.loads import Load
+from bench.measure import Bench, Measurement
+
+# What a run takes besides its load, in seconds: starting and ending the driver.
+_OVERHEAD = 0.4
+
+
+def measure_all(
+    bench: Bench,
+    running: Mapping[str, Running],
+    loads: Sequence[Load],
+    rounds: int,
+    deadline: float,
+    progress: Callable[[str], None],
+) -> Results:
+    """Play every load through every candidate in every round.
+
+    A run that others disturbed is played again while that leaves time for all the rest before ``deadline``, in seconds
+    of CLOCK_MONOTONIC; the less disturbed one counts.
+
+    Raises:
+        NothingMeasuredError: a candidate answered no request of a load.
+    """
+    results: Results = {load.name: {name: [] for name in running} for load in loads}
+    left = rounds * len(running) * sum(map(_seconds, loads))
+    for number in range(rounds):
+        for load in loads:
+            progress(f"Round {number + 1} of {rounds}: {load.name}")
+            for name, candidate in running.items():
+                left -= _seconds(load)
+                best = bench.measure(candidate.node, load, candidate.idle)
+                while best.others > OTHERS and time.monotonic() + left + _seconds(load) < deadline:
+                    best = min(best, bench.measure(candidate.node, load, candidate.idle), key=_others)
+                results[load.name][name].append(best)
+    return results
+
+
+def warm_up(bench: Bench, running: Mapping[str, Running], load: Load) -> None:
+    """Let every candidate open its connections and fill its caches.
+
+    Raises:
+        NothingMeasuredError: a candidate answered no request.
+    """
+    for candidate in running.values():
+        bench.measure(candidate.node, load, candidate.idle)
+
+
+def _seconds(load: Load) -> float:
+    return load.steady[1] + _OVERHEAD
+
+
+def _others(measurement: Measurement) -> float:
+    return measurement.others

@@ -27,9 +27,9 @@ from stack.process import StackError
 from stack.setup import install_tokenizer
 
 ROUNDS = 3
-QUICK_SECONDS = 210.0
+QUICK_SECONDS = 200.0
 FULL_SECONDS = 1200.0
-"""Seconds after which no disturbed run is played again. Runs of streams that fall behind take longer than planned."""
+"""Seconds after which no disturbed run is played again."""
 _RUN_DIR = LOCAL / "bench"
 
 
@@ -41,7 +41,7 @@ def compare(options: argparse.Namespace) -> None:
         NothingMeasuredError: a candidate answered no request of a load.
     """
     deadline = time.monotonic() + (QUICK_SECONDS if options.quick else FULL_SECONDS)
-    main, many = (main_loads(1.3), []) if options.quick else (main_loads(3.0), many_streams(3.0))
+    main, many = (main_loads(1.3), []) if options.quick else (main_loads(2.0), many_streams(2.0))
     with Upstream(_RUN_DIR, progress) as upstream:
         results = _measure(upstream, [*main, *many], not options.quick, deadline)
     text = f"{description()}\n\n{tables([*main, *many], results)}"

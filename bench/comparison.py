@@ -58,9 +58,9 @@ def disturbances(results: Results) -> list[str]:
     """Why this run is no result, a sentence each; none where it is one."""
     found = []
     for load, by_name in results.items():
-        for name, rounds in by_name.items():
-            if (others := median(one.others for one in rounds)) > OTHERS:
-                found.append(f"{load}, {name}: others kept {others:.1f} processors busy.")
+        others = max(median(one.others for one in rounds) for rounds in by_name.values())
+        if others > OTHERS:
+            found.append(f"{load}: others kept {others:.1f} processors busy.")
         for name in _wires(by_name):
             spread = ratio(by_name[name], by_name[PEER])
             if spread.high > SPREAD * spread.low:

@@ -8,7 +8,7 @@ TTFT = 0.05
 """The fake model server's time to the first token, in seconds."""
 RAMP = 0.4
 """Seconds over which the streams of a load begin, so that they do not tick together unless they are to."""
-LIMIT = 12.0
+LIMIT = 30.0
 """Seconds after which a run is cut off."""
 _SETTLE = 0.15
 

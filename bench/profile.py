@@ -19,7 +19,7 @@ from bench.measure import Bench, sleep_until
 from bench.nodes import Node
 from bench.report import markdown
 from bench.upstream import Upstream
-from stack.process import run
+from stack.process import StackError, reason
 
 SECONDS = 5.0
 FUNCTIONS = 25
@@ -50,9 +50,9 @@ def measure(run_dir: Path, upstream: Upstream, progress: Callable[[str], None]) 
             progress(f"Counting: {name}")
             lines += [[name, *line] for line in _count(bench, candidate.node, load)]
             if candidate.node.workers:
-                progress(f"Sampling a worker: {name}")
-                stacks = _sample(bench, candidate.node, load, profiler, run_dir / "stacks.txt")
-                functions.append(f"A worker, {name}:\n\n{function_table(stacks)}")
+                progress(f"Sampling the workers: {name}")
+                stacks = _sample(bench, candidate.node, load, profiler, run_dir)
+                functions.append(f"The workers, {name}:\n\n{function_table(stacks)}")
     return "\n\n".join([markdown(lines), *functions])
 
 
@@ -108,20 +108,28 @@ def _system_calls(pids: Mapping[str, set[int]], seconds: float) -> dict[str, int
     return {part: int(count) for part, count in counts.items() if count.isdigit()}
 
 
-def _sample(bench: Bench, node: Node, load: Load, profiler: Path, output: Path) -> str:
-    """The stacks of one worker while all streams run, collapsed, with how often each was seen."""
+def _sample(bench: Bench, node: Node, load: Load, profiler: Path, run_dir: Path) -> str:
+    """The stacks of all workers while all streams run, collapsed, with how often each was seen."""
     play = bench.play(node, load)
     sleep_until(play.start + load.steady[0])
-    seconds = int(load.steady[1] - load.steady[0])
-    run(
-        [
-            *(profiler, "record", "--pid", str(node.workers[0]), "--duration", str(seconds)),
-            *("--rate", "500", "--format", "raw", "--output", output),
-        ],
-        "py-spy could not look into a worker",
-    )
+    # A profiler needs a second to begin.
+    arguments = ["--duration", str(int(load.steady[1] - load.steady[0] - 1)), "--rate", "250", "--format", "raw"]
+    stacks = [run_dir / f"stacks-{pid}.txt" for pid in node.workers]
+    profilers = [
+        subprocess.Popen(
+            [profiler, "record", "--pid", str(pid), *arguments, "--output", path],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for pid, path in zip(node.workers, stacks, strict=True)
+    ]
     play.observations()
-    return output.read_text()
+    for process in profilers:
+        errors = process.communicate()[1]
+        if process.returncode:
+            raise StackError(f"py-spy could not look into a worker: {reason(errors)}")
+    return "".join(path.read_text() for path in stacks)
 
 
 _FRAME = re.compile(r"(?P<function>.+) \((?P<file>[^:)]+)(:\d+)?\)")
@@ -131,7 +139,7 @@ def function_table(stacks: str) -> str:
     """The functions of collapsed stacks (``outer;inner 12`` a line) by their share of the samples, the largest first.
 
     ``self`` is the share in which a function was the innermost, with all of C below it; ``whole`` that in which it was
-    anywhere.
+    anywhere. What the event loop and the kernel take under it stands at ``Runner.run``.
     """
     own: Counter[str] = Counter()
     whole: Counter[str] = Counter()

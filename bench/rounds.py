@@ -10,8 +10,8 @@ from bench.comparison import OTHERS, Results
 from bench.loads import Load
 from bench.measure import Bench, Measurement
 
-# What a run takes besides its load, in seconds: starting and ending the driver.
-_OVERHEAD = 0.4
+# What a run takes besides its load, in seconds: starting and ending the driver, and streams that fall behind.
+_OVERHEAD = 0.7
 
 
 def measure_all(
@@ -24,8 +24,8 @@ def measure_all(
 ) -> Results:
     """Play every load through every candidate in every round.
 
-    A run that others disturbed is played again while that leaves time for all the rest before ``deadline``, in seconds
-    of CLOCK_MONOTONIC; the less disturbed one counts.
+    A run that others disturbed is played once again if that leaves time for all the rest before ``deadline``, in
+    seconds of CLOCK_MONOTONIC; the less disturbed one counts.
 
     Raises:
         NothingMeasuredError: a candidate answered no request of a load.
@@ -38,7 +38,7 @@ def measure_all(
             for name, candidate in running.items():
                 left -= _seconds(load)
                 best = bench.measure(candidate.node, load, candidate.idle)
-                while best.others > OTHERS and time.monotonic() + left + _seconds(load) < deadline:
+                if best.others > OTHERS and time.monotonic() + left + _seconds(load) < deadline:
                     best = min(best, bench.measure(candidate.node, load, candidate.idle), key=_others)
                 results[load.name][name].append(best)
     return results

@@ -14,8 +14,8 @@ import tokenizers
 
 _BYTES_OF_A_CHARACTER = 4
 
-ByteTable = Mapping[int, bytes]
-"""The bytes of each token id; special tokens have none."""
+ByteTable = Mapping[int, str | bytes]
+"""What each token id stands for: text where it is whole characters, else bytes; special tokens have none."""
 
 
 class Detokenizer(Protocol):
@@ -32,13 +32,22 @@ class ByteLevelDetokenizer:
     """Joins the bytes of tokens and decodes them; bytes that are not UTF-8 become U+FFFD."""
 
     def __init__(self, table: ByteTable) -> None:
-        self._bytes_of = table.get
-        self._decode = codecs.getincrementaldecoder("utf-8")(errors="replace").decode
+        self._table = table
+        self._begun = b""
 
     def feed(self, ids: Sequence[int]) -> str:
         """Constant work per id, whatever came before."""
-        bytes_of = self._bytes_of
-        return self._decode(b"".join([bytes_of(token_id, b"") for token_id in ids]))
+        table = self._table
+        if len(ids) == 1 and not self._begun:
+            # Nearly every token is whole characters, which need no decoding where no character has begun.
+            text = table.get(ids[0], "")
+            if type(text) is str:
+                return text
+        runs = [table.get(token_id, b"") for token_id in ids]
+        data = self._begun + b"".join([run.encode() if isinstance(run, str) else run for run in runs])
+        text, size = codecs.utf_8_decode(data, "replace", False)
+        self._begun = data[size:]
+        return text
 
     def end(self) -> str:
         """Nothing: only an unfinished character can be left."""
@@ -82,12 +91,21 @@ class WindowDetokenizer:
 
 
 def byte_table(tokenizer: tokenizers.Tokenizer) -> ByteTable | None:
-    """The bytes of each token of a byte-level vocabulary; ``None`` for a vocabulary of another kind."""
+    """What the tokens of a byte-level vocabulary stand for; ``None`` for a vocabulary of another kind."""
     if not isinstance(tokenizer.decoder, tokenizers.decoders.ByteLevel):
         return None
-    table = {token_id: _token_bytes(token) for token, token_id in tokenizer.get_vocab(with_added_tokens=True).items()}
-    special = {token_id: b"" for token_id, token in tokenizer.get_added_tokens_decoder().items() if token.special}
+    vocabulary = tokenizer.get_vocab(with_added_tokens=True)
+    table = {token_id: _as_text(_token_bytes(token)) for token, token_id in vocabulary.items()}
+    special = {token_id: "" for token_id, token in tokenizer.get_added_tokens_decoder().items() if token.special}
     return table | special
+
+
+def _as_text(data: bytes) -> str | bytes:
+    """The text that ``data`` is, where it is whole characters."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
 
 
 def _token_bytes(token: str) -> bytes:

@@ -42,7 +42,7 @@ class EventWriter:
         self.next_number = 0
         self._output: list[Json] = []
         self._open: OpenItem | None = None
-        self._delta_heads: list[str] = []
+        self._delta_heads: list[bytes] = []
 
     @property
     def output(self) -> list[Json]:
@@ -52,7 +52,7 @@ class EventWriter:
     def cut_output(self) -> list[Json]:
         """The same where the stream ends here: an item that is open is ``incomplete``."""
         item = self._open
-        return self._output if item is None else [*self._output, item.snapshot("incomplete", "".join(item.pieces))]
+        return self._output if item is None else [*self._output, item.snapshot("incomplete", item.text)]
 
     def start(self) -> bytes:
         """``response.created`` and ``response.in_progress``."""
@@ -80,20 +80,20 @@ class EventWriter:
         """More text of the open item. This is the per-token path."""
         item = self._open
         assert item is not None, "a delta needs an open item"
-        item.pieces.append(text)
-        encoded, number, events = json_string(text), self.next_number, ""
+        encoded = json_string(text).encode()
+        item.encoded += encoded[1:-1]
+        events = b""
         for head in self._delta_heads:
-            events += f'{head}{encoded},"sequence_number":{number}}}\n\n'
-            number += 1
-        self.next_number = number
-        return events.encode()
+            events += b'%b%b,"sequence_number":%d}\n\n' % (head, encoded, self.next_number)
+            self.next_number += 1
+        return events
 
     def close(self, status: ItemStatus) -> bytes:
         """The open item ends."""
         item = self._open
         assert item is not None, "only an open item closes"
         self._open = None
-        text = "".join(item.pieces)
+        text = item.text
         snapshot = item.snapshot(status, text)
         self._output.append(snapshot)
         done = {"output_index": item.output_index, "item": snapshot}
@@ -128,7 +128,7 @@ class EventWriter:
         return b"".join(written)
 
 
-def _delta_head(type_: str, members: Json) -> str:
+def _delta_head(type_: str, members: Json) -> bytes:
     """All of a delta event that stays the same, up to the delta itself: written once per item, not once per token."""
     same = json.dumps({"type": type_, **members}, separators=(",", ":"))
-    return f'event: {type_}\ndata: {same[:-1]},"delta":'
+    return f'event: {type_}\ndata: {same[:-1]},"delta":'.encode()

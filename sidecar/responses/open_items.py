@@ -10,11 +10,13 @@ Source: OpenAI's streaming reference; the order within an item is fixed:
 * function call: ``output_item.added``, ``function_call_arguments.delta``…, ``function_call_arguments.done``,
   ``output_item.done``
 
-The text of an item is kept as a list of its pieces and joined once, so the cost per delta does not grow with the text.
+The text of an item is kept as the bytes that its deltas have sent, and decoded once: neither the cost per delta nor the
+number of objects grows with the text.
 """
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -39,7 +41,13 @@ class OpenItem(ABC):
     def __init__(self, item_id: str, output_index: int) -> None:
         self.id = item_id
         self.output_index = output_index
-        self.pieces: list[str] = []
+        self.encoded = bytearray()
+        """The text so far, as it stands in a JSON string."""
+
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        return str(json.loads(f'"{self.encoded.decode()}"'))
 
     @property
     def place(self) -> Json:

@@ -9,7 +9,6 @@ from conformance.sse import ReceivedEvent
 from sidecar.responses.errors import ApiError
 from sidecar.responses.events import EventWriter
 from sidecar.responses.ids import ResponseIds
-from sidecar.responses.json_text import json_string
 from sidecar.responses.open_items import ReasoningForm
 from tests.core.sse import parse
 
@@ -51,10 +50,12 @@ def test_deltas_join_to_the_text_whatever_its_characters(deltas: list[str]) -> N
 
 
 @given(st.text())
-def test_a_json_string_never_breaks_a_line(text: str) -> None:
-    encoded = json_string(text)
-    assert json.loads(encoded) == text
-    assert len(encoded.splitlines()) == 1
+def test_a_delta_never_breaks_a_line(text: str) -> None:
+    writer = EventWriter(IDS, FIELDS)
+    writer.open_message()
+    event, data, *empty = writer.delta(text).decode().splitlines()
+    assert json.loads(data.removeprefix("data: "))["delta"] == text
+    assert (event, empty) == ("event: response.output_text.delta", [""])
 
 
 def test_an_error_is_flat_and_nested_at_once() -> None:

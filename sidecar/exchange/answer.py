@@ -42,6 +42,7 @@ class Answer:
         self._reader = reader
         self._writer = writer
         self._stops = stops
+        self._may_stop = stops.any
         self._parser = parser
         self._usage = usage
         self._parallel_calls = parallel_calls
@@ -73,7 +74,7 @@ class Answer:
             self._reader.feed(data, self._take)
         except ApiError as error:
             self.failure = error
-        return b"".join(events)
+        return events[0] if len(events) == 1 else b"".join(events)
 
     def _take(self, text: str, tokens: int) -> bool:
         """A piece of generated text, and how many tokens it is; whether the answer goes on after it."""
@@ -84,11 +85,18 @@ class Answer:
         parser = self._parser
         reasoned = parser.in_reasoning
         shown = False
-        if text := self._stops.feed(text):
-            for segment in parser.feed(text):
-                if written := self._write(segment):
-                    self._events.append(written)
-                    shown = True
+        if self._may_stop:
+            text = self._stops.feed(text)
+        if text:
+            kind = parser.plain(text)
+            if kind is not None and kind is self._open:
+                self._events.append(self._writer.delta(text))
+                shown = True
+            else:
+                for segment in parser.feed(text) if kind is None else [(kind, text)]:
+                    if written := self._write(segment):
+                        self._events.append(written)
+                        shown = True
         # The markers around the reasoning belong to it.
         if reasoned or parser.in_reasoning:
             usage.reasoning_tokens += tokens

@@ -1,7 +1,7 @@
 """A parser whose reading is written from top to bottom, as one coroutine.
 
 Most tokens are plain: while the coroutine waits for one of some markers and nothing is held back, a piece without any
-of them goes to the sink past the coroutine.
+of them goes to the sink past the coroutine; and past the sink too, where that would give it back as it is.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import ClassVar
 
 from sidecar.generation.markers import Markers
-from sidecar.generation.segments import Segment
+from sidecar.generation.segments import REASONING, Kind, Segment
 from sidecar.generation.sink import Sink
 from sidecar.generation.source import Emit, Source, Steps
 
@@ -35,6 +35,7 @@ class CoroutineParser(ABC):
         self.tokens = self.control
         """The special tokens, with those of what is set aside."""
         self.in_reasoning = False
+        self._plain: Kind | None = None
         self._aside: tuple[str, Callable[[], Steps[None]]] | None = None
         self._look_for_markers()
         self._steps = self.read()
@@ -43,8 +44,21 @@ class CoroutineParser(ABC):
     def read(self) -> Steps[None]:
         """Read the whole generation, to its end."""
 
+    def plain(self, text: str) -> Kind | None:
+        """The kind of ``text`` where it is one segment as it is, and has been read."""
+        kind, awaited = self._plain, self.source.awaited
+        if kind is None or awaited is None or awaited(text):
+            return None
+        if kind is REASONING and text[-1].isspace():
+            # It is held back.
+            return None
+        self.sink.last = text
+        return kind
+
     def feed(self, text: str) -> list[Segment]:
         """The segments that ``text`` adds."""
+        if text and (kind := self.plain(text)) is not None:
+            return [(kind, text)]
         source = self.source
         if source.awaited is not None and source.awaited(text) is None:
             source.emit(text)
@@ -52,7 +66,9 @@ class CoroutineParser(ABC):
             source.feed(text)
             next(self._steps, None)
             self.in_reasoning = self.sink.in_reasoning
-        return self.sink.take()
+        segments = self.sink.take()
+        self._plain = None if source.awaited is None else self.sink.passes(source.emit)
+        return segments
 
     def end(self, *, cut: bool = False) -> list[Segment]:
         """What was held back, and the end of what is open."""

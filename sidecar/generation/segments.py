@@ -38,6 +38,12 @@ class Parser(Protocol):
 
     in_reasoning: bool
 
+    def plain(self, text: str) -> Kind | None:
+        """The kind of ``text``, which is not empty, where it is one segment as it is, as nearly always.
+
+        Then it has been read, and changes neither ``in_reasoning`` nor what is held back. Else it is still to be fed.
+        """
+
     def feed(self, text: str) -> Sequence[Segment]:
         """The segments that ``text`` adds."""
 

@@ -7,6 +7,7 @@ character is layout of the generated markup.
 from __future__ import annotations
 
 from sidecar.generation.segments import ARGUMENTS, CALL, CALL_BROKEN, CALL_DONE, REASONING, TEXT, Kind, Segment
+from sidecar.generation.source import Emit
 
 _BETWEEN_MESSAGES = "\n\n"
 
@@ -36,6 +37,14 @@ class Sink:
             self._parts = []
         segments, self._segments = self._segments, []
         return segments
+
+    def passes(self, emit: Emit) -> Kind | None:
+        """The kind of segment that any text becomes as it is where ``emit`` takes it now, if it does."""
+        if self.blank:
+            return None
+        if self._kind is TEXT and emit == self.text:
+            return TEXT
+        return REASONING if self._kind is REASONING and not self._space and emit == self.reasoning else None
 
     def text(self, text: str) -> None:
         """More visible text."""

@@ -16,6 +16,8 @@ class StopStrings:
     """Cuts a text at the first stop string."""
 
     def __init__(self, stops: Sequence[str]) -> None:
+        self.any = any(stops)
+        """Whether there are any: without them a text need not be fed."""
         self.matched = False
         self._search = _markers(tuple(stops)).search
         self._held = ""

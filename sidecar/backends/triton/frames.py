@@ -18,8 +18,8 @@ class FrameError(Exception):
     """Bytes that are not a sequence of uncompressed frames."""
 
 
-Frame = tuple[int, bytes]
-"""One frame: its flag byte and its payload. A plain tuple: a stream has one for each token."""
+Frame = bytes
+"""One whole frame: its flag byte, its length and its payload, as :func:`payload_of` gives it."""
 
 
 class GrpcStatus(NamedTuple):
@@ -29,21 +29,22 @@ class GrpcStatus(NamedTuple):
     message: str
 
 
-def frame(payload: bytes) -> bytes:
+def frame(payload: bytes) -> Frame:
     """``payload`` as one uncompressed message frame."""
     return b"\x00" + len(payload).to_bytes(4, "big") + payload
+
+
+def payload_of(frame: Frame) -> bytes:
+    """What a frame holds."""
+    return frame[_PREFIX_LENGTH:]
 
 
 class FrameReader:
     """Splits a byte stream into frames; any split of the bytes gives the same frames."""
 
     def __init__(self) -> None:
-        self._buffer = bytearray()
-
-    @property
-    def partial(self) -> bool:
-        """Whether the bytes so far end inside a frame."""
-        return bool(self._buffer)
+        self.rest = bytearray()
+        """The beginning of a frame at the end of the bytes so far."""
 
     def feed(self, data: bytes) -> list[Frame]:
         """The frames that ``data`` completes.
@@ -53,24 +54,23 @@ class FrameReader:
         """
         # Nearly every read holds whole frames: then nothing is copied into the buffer.
         source: bytes | bytearray = data
-        if self._buffer:
-            self._buffer += data
-            source = self._buffer
+        if self.rest:
+            self.rest += data
+            source = self.rest
         frames: list[Frame] = []
         start, end = 0, len(source)
         while end - start >= _PREFIX_LENGTH:
-            body = start + _PREFIX_LENGTH
-            after = body + int.from_bytes(source[start + 1 : body], "big")
+            after = start + _PREFIX_LENGTH + int.from_bytes(source[start + 1 : start + _PREFIX_LENGTH], "big")
             if after > end:
                 break
             if source[start] & _COMPRESSED_FLAG:
                 raise FrameError("a compressed frame")
-            frames.append((source[start], bytes(source[body:after])))
+            frames.append(bytes(source[start:after]))
             start = after
-        if source is self._buffer:
-            del self._buffer[:start]
+        if source is self.rest:
+            del self.rest[:start]
         elif start < end:
-            self._buffer += data[start:]
+            self.rest += data[start:]
         return frames
 
 

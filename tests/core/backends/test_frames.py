@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.backends.triton.frames import FrameError, FrameReader, GrpcStatus, frame, parse_trailers, status_of
+from sidecar.backends.triton.frames import (
+    FrameError,
+    FrameReader,
+    GrpcStatus,
+    frame,
+    parse_trailers,
+    payload_of,
+    status_of,
+)
 from tests.core.splits import split_at
 
 payloads = st.lists(st.binary(max_size=300), max_size=8)
@@ -15,14 +23,15 @@ def test_any_split_gives_the_same_frames(messages: list[bytes], cuts: list[int])
     stream = b"".join(map(frame, messages))
     reader = FrameReader()
     frames = [found for piece in split_at(stream, cuts) for found in reader.feed(piece)]
-    assert frames == [(0, message) for message in messages]
-    assert not reader.partial
+    assert frames == [*map(frame, messages)]
+    assert [*map(payload_of, frames)] == messages
+    assert not reader.rest
 
 
 def test_a_cut_frame_is_known_to_be_partial() -> None:
     reader = FrameReader()
-    assert reader.feed(frame(b"whole") + frame(b"cut")[:-1]) == [(0, b"whole")]
-    assert reader.partial
+    assert reader.feed(frame(b"whole") + frame(b"cut")[:-1]) == [frame(b"whole")]
+    assert reader.rest
 
 
 def test_a_compressed_frame_is_refused() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from sidecar.backends.triton.contracts import ensemble, llm_api, token_level, vllm
 from sidecar.backends.triton.contracts.contract import UNBOUNDED, Contract
-from sidecar.backends.triton.frames import FrameReader
+from sidecar.backends.triton.frames import FrameReader, payload_of
 from sidecar.backends.triton.protocol import service_pb2
 from sidecar.exchange.commands import CallUpstream
 from sidecar.exchange.events import Abort, Answered, Tick
@@ -93,8 +93,8 @@ def test_images_are_asked_for_before_the_call() -> None:
     assert fetch.refs == refs
     (call,) = exchange.handle(Answered(fetch, fetch.body((CAT, DOG)), 101.0))
     assert isinstance(call, CallUpstream)
-    ((_, payload),) = FrameReader().feed(call.body)
-    message = service_pb2.ModelInferRequest.FromString(payload)
+    (whole,) = FrameReader().feed(call.body)
+    message = service_pb2.ModelInferRequest.FromString(payload_of(whole))
     tensor = [tensor.name for tensor in message.inputs].index("image")
     encoded = [text.encode() for text in (CAT_TEXT, DOG_TEXT)]
     assert message.inputs[tensor].shape == [2]

@@ -69,6 +69,9 @@ class AllText:
 
     in_reasoning = False
 
+    def plain(self, text: str) -> None:
+        return None
+
     def feed(self, text: str) -> list[Segment]:
         return [(TEXT, text)]
 

@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 
 from sidecar.backends.backend import FinishReason, Piece
 from sidecar.backends.triton.protocol import model_config_pb2, service_pb2
+from sidecar.backends.triton.repeats import Varying
 from sidecar.images.image import Image
 
 UNBOUNDED = 2**31 - 1
@@ -82,6 +83,13 @@ class Decoder(Protocol):
 
         Raises:
             ApiError: the runtime gave the generation up.
+        """
+
+    def varying(self, response: service_pb2.ModelInferResponse) -> Varying | None:
+        """What may vary in a response like this one, which is the last that has been read, without being parsed.
+
+        ``None`` where any difference may mean something. The piece is the one that :meth:`feed` would make, as long as
+        ``finish_reason``, ``input_tokens``, ``cached_tokens`` and ``counted`` are as they are now.
         """
 
     def end(self) -> Piece:

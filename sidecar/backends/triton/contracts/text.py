@@ -7,15 +7,20 @@ as many tokens as were allowed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 from sidecar.backends.backend import FinishReason, Piece
 from sidecar.backends.triton.contracts.contract import Generation, Vocabulary
 from sidecar.backends.triton.contracts.running_count import RunningCount
 from sidecar.backends.triton.contracts.tensors import first_bytes, first_count
 from sidecar.backends.triton.errors import given_up
 from sidecar.backends.triton.protocol import service_pb2
+from sidecar.backends.triton.repeats import Varying
 
 TEXT_OUTPUT = "text_output"
 _REUSED_BLOCKS = {"kv_cache_reused_blocks", "kv_cache_reused_block"}
+_READ = {TEXT_OUTPUT, "num_output_tokens", "num_input_tokens", "finish_reason"} | _REUSED_BLOCKS
 _UNFINISHED = b"None"
 _GIVEN_UP = {b"abort", b"cancelled", b"error", b"timeout"}
 _BROKEN = "\ufffd"
@@ -45,6 +50,7 @@ class TextDecoder:
         self._tokens_per_block = tokens_per_block
         self._text_bytes = 0
         self._tokens = 0
+        self._told_tokens = 0
 
     def feed(self, response: service_pb2.ModelInferResponse) -> Piece:
         """The text and count of the response, its outputs in any order.
@@ -54,11 +60,12 @@ class TextDecoder:
         Raises:
             BackendError: the runtime gave the generation up.
         """
-        text, tokens = "", 0
+        written, tokens = b"", 0
+        blocks: int | None = None
         for tensor, raw in zip(response.outputs, response.raw_output_contents, strict=False):
             name = tensor.name
             if name == TEXT_OUTPUT:
-                text = self._new_text(first_bytes(raw))
+                written = raw
             elif name == "num_output_tokens":
                 self.counted = False
                 tokens = first_count(tensor.datatype, raw)
@@ -68,12 +75,21 @@ class TextDecoder:
             elif name == "finish_reason":
                 self._finish(first_bytes(raw))
             elif name in _REUSED_BLOCKS:
-                self._count_cached(first_count(tensor.datatype, raw))
-        if self.counted and text:
-            self._running.add(text)
-            tokens = 1
-        self._tokens += tokens
-        return (text, tokens)
+                blocks = first_count(tensor.datatype, raw)
+        if blocks is not None:
+            self._count_cached(blocks)
+        self._told_tokens = tokens
+        return self._take(tokens, (written,))
+
+    def varying(self, response: service_pb2.ModelInferResponse) -> Varying | None:
+        """The text, where it is not the whole text so far, whose length would be another each time."""
+        names = [tensor.name for tensor in response.outputs]
+        if self._cumulative or names.count(TEXT_OUTPUT) != 1 or len(response.raw_output_contents) != len(names):
+            return None
+        place = names.index(TEXT_OUTPUT)
+        size = len(response.raw_output_contents[place])
+        ignored = [at for at, name in enumerate(names) if name not in _READ]
+        return Varying(place, f"{size}s", ignored, partial(self._take, self._told_tokens)) if size else None
 
     def end(self) -> Piece:
         """No text: what a cumulative text still holds back is an unfinished character."""
@@ -82,6 +98,15 @@ class TextDecoder:
         if self.finish_reason is None:
             self.finish_reason = "length" if self._tokens >= self._max_tokens else "stop"
         return ("", correction)
+
+    def _take(self, tokens: int, written: Sequence[bytes]) -> Piece:
+        """The piece of a text as it was written, of which ``tokens`` were told."""
+        text = self._new_text(first_bytes(written[0]))
+        if self.counted and text:
+            self._running.add(text)
+            tokens = 1
+        self._tokens += tokens
+        return (text, tokens)
 
     def _new_text(self, data: bytes) -> str:
         if self._cumulative:

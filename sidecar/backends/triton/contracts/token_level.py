@@ -15,11 +15,13 @@ from sidecar.backends.triton.contracts.contract import CallGuideForm, Generation
 from sidecar.backends.triton.contracts.guided_decoding import GUIDE_TYPE, add_guide
 from sidecar.backends.triton.contracts.tensors import InferRequest, names, parameter, tokens_per_block
 from sidecar.backends.triton.protocol import model_config_pb2, service_pb2
+from sidecar.backends.triton.repeats import Varying
 
 _REQUIRED_INPUTS = {"input_ids", "request_output_len"}
 _OUTPUT_IDS = "output_ids"
 _REUSED_BLOCKS = "kv_cache_reused_blocks"
 _GUIDE_BACKEND = "guided_decoding_backend"
+_BYTES_OF_AN_ID = 4
 
 
 def recognise(metadata: service_pb2.ModelMetadataResponse, config: model_config_pb2.ModelConfig) -> TokenLevel | None:
@@ -124,9 +126,17 @@ class TokenLevelDecoder:
                 ids = memoryview(raw).cast("i")
             elif tensor.name == _REUSED_BLOCKS and self._tokens_per_block and raw:
                 self._count_cached(memoryview(raw).cast("i")[0])
-        if not ids or self.finish_reason:
-            return ("", 0)
         return self._take(ids)
+
+    def varying(self, response: service_pb2.ModelInferResponse) -> Varying | None:
+        """The ids. Of the other outputs that come with each response nothing is read."""
+        names = [tensor.name for tensor in response.outputs]
+        if names.count(_OUTPUT_IDS) != 1 or len(response.raw_output_contents) != len(names):
+            return None
+        place = names.index(_OUTPUT_IDS)
+        count = len(response.raw_output_contents[place]) // _BYTES_OF_AN_ID
+        ignored = [at for at, name in enumerate(names) if name not in (_OUTPUT_IDS, _REUSED_BLOCKS)]
+        return Varying(place, f"{count}i", ignored, self._take) if count else None
 
     def end(self) -> Piece:
         """The text held back; a stream that ended by itself before its limit has stopped."""
@@ -135,10 +145,12 @@ class TokenLevelDecoder:
         return (self._detokenizer.end(), 0)
 
     def _take(self, ids: Sequence[int]) -> Piece:
-        for position, token in enumerate(ids):
-            if token in self._end_ids:
-                self.finish_reason = "stop"
-                return (self._detokenizer.feed(ids[:position]), position + 1)
+        if not ids or self.finish_reason:
+            return ("", 0)
+        if not self._end_ids.isdisjoint(ids):
+            position = next(position for position, token in enumerate(ids) if token in self._end_ids)
+            self.finish_reason = "stop"
+            return (self._detokenizer.feed(ids[:position]), position + 1)
         self._left -= len(ids)
         return (self._detokenizer.feed(ids), len(ids))
 

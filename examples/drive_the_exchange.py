@@ -16,7 +16,7 @@ from sidecar.backends.triton.protocol import service_pb2
 from sidecar.config.models import ModelConfig
 from sidecar.exchange.catalog import Catalog, ServedModel
 from sidecar.exchange.commands import CallUpstream, Command, SendBody
-from sidecar.exchange.events import Answered, RequestComplete, UpstreamEnd
+from sidecar.exchange.events import Answered, RequestComplete, UpstreamBytes, UpstreamEnd
 from sidecar.exchange.exchange import Exchange
 from sidecar.exchange.plan import Prepare
 from sidecar.generation.style import choose_style
@@ -66,5 +66,5 @@ for ask in asked:  # An ask is performed by whoever drives the exchange; this on
     assert isinstance(ask, Prepare)
     show("Answered", exchange, exchange.handle(Answered(ask, ask.plan(), at=0.1)))
 for at, data in enumerate(TRITON, start=1):
-    show("UpstreamBytes", exchange, exchange.upstream(data, float(at)))
+    show("UpstreamBytes", exchange, exchange.handle(UpstreamBytes(data, float(at))))
 show("UpstreamEnd", exchange, exchange.handle(UpstreamEnd(whole=True, http_status=200, grpc=None, at=4.0)))

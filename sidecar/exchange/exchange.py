@@ -82,11 +82,16 @@ class Exchange:
         self._phase = phase
         return commands
 
-    def upstream(self, data: bytes, at: float) -> list[Command]:
-        """The same as ``handle(UpstreamBytes(data, at))``, without the event: this is the per-token path."""
+    def upstream(self, data: bytes, at: float) -> bytes | list[Command]:
+        """The same as ``handle(UpstreamBytes(data, at))``, without the event: this is the per-token path.
+
+        Plain bytes, of the body and perhaps none, stand for a ``SendBody`` with them as all that is to be done.
+        """
         phase = self._phase
         if type(phase) is not Answering:
             return self.handle(UpstreamBytes(data, at))
         events = phase.upstream(data, at)
-        commands: list[Command] = [SendBody(events)] if events else []
-        return commands + self.handle(UpstreamBytes(b"", at)) if phase.over else commands
+        if not phase.over:
+            return events
+        commands = self.handle(UpstreamBytes(b"", at))
+        return [SendBody(events), *commands] if events else commands

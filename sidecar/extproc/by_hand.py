@@ -11,8 +11,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 # Tags: the member's number and wire type 2, a length and so many bytes.
-_RESPONSE_BODY = 0x2A
-_BODY = 0x0A
+# ProcessingRequest.response_body, HttpBody.body.
+_REQUEST_PATH = (0x2A, 0x0A)
 # ProcessingResponse.response_body, BodyResponse.response, CommonResponse.body_mutation,
 # BodyMutation.streamed_response, StreamedBodyResponse.body.
 _RESPONSE_PATH = (0x22, 0x0A, 0x1A, 0x1A, 0x0A)
@@ -26,13 +26,8 @@ def body_of(message: bytes) -> bytes | None:
     ``None`` for every other message: the last piece (``end_of_stream``), one without a body, with metadata or with
     members that are not known here.
     """
-    if len(message) < 6 or message[0] != _RESPONSE_BODY:
-        return None
-    size, start = _length(message, 1)
-    if start + size != len(message) or message[start] != _BODY:
-        return None
-    size, start = _length(message, start + 1)
-    return message[start:] if size and start + size == len(message) else None
+    prefix = before_body(len(message))
+    return message[len(prefix) :] if prefix and message.startswith(prefix) else None
 
 
 def response_body(data: bytes) -> bytes:
@@ -45,13 +40,18 @@ def immediate_body(data: bytes) -> bytes:
     return _before_immediate(len(data)) + data
 
 
-def _length(message: bytes, at: int) -> tuple[int, int]:
-    """The length at ``at`` and where its bytes begin; -1 where it is longer than two bytes, which a token never is."""
-    low = message[at]
-    if low < 128:
-        return low, at + 1
-    high = message[at + 1]
-    return (low & 127 | high << 7, at + 2) if high < 128 else (-1, at)
+# The messages of tokens have few different sizes.
+@lru_cache(maxsize=4096)
+def before_body(size: int) -> bytes:
+    """What stands before the body in a message of ``size`` bytes; nothing where none of that size is of the usual form.
+
+    Of each length only the shortest encoding is known here, which is the one that libraries write.
+    """
+    for body in range(size - 1, 0, -1):
+        prefix = _prefix(_REQUEST_PATH, body)
+        if len(prefix) + body <= size:
+            return prefix if len(prefix) + body == size else b""
+    return b""
 
 
 # The deltas of answers have few different sizes.

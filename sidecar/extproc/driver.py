@@ -16,7 +16,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from weakref import WeakSet
 
 from sidecar.exchange.asks import Ask, LastAsk
-from sidecar.exchange.commands import Command, Output, SendBody
+from sidecar.exchange.commands import Command, Output
 from sidecar.exchange.events import Abort, Answered, Event, UpstreamBytes
 from sidecar.exchange.exchange import Exchange
 from sidecar.responses.errors import ApiError
@@ -87,12 +87,12 @@ class Driver:
             return []
         return self._carry_out(event, self.exchange.handle(event))
 
-    def upstream(self, data: bytes, at: float) -> Sequence[Command]:
-        """The same for bytes of the upstream. This is the per-token path."""
+    def upstream(self, data: bytes, at: float) -> bytes | list[Output]:
+        """The same for bytes of the upstream, as ``Exchange.upstream`` has it. This is the per-token path."""
         commands = self.exchange.upstream(data, at)
-        if not commands or (len(commands) == 1 and type(commands[0]) is SendBody):
+        if isinstance(commands, bytes):
             return commands
-        return self._carry_out(UpstreamBytes(data, at), commands)
+        return self._carry_out(UpstreamBytes(data, at), commands) if commands else []
 
     @property
     def is_settled(self) -> bool:

@@ -15,7 +15,7 @@ from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, 
 from sidecar.exchange.commands import CallUpstream, Command, Finish, SendBody, SendHead
 from sidecar.exchange.events import Abort, ClientGone, RequestComplete, Tick, UpstreamEnd
 from sidecar.exchange.exchange import Exchange
-from sidecar.extproc import by_hand, messages
+from sidecar.extproc import messages
 from sidecar.extproc.driver import Clock, Driver, Observer, Performers
 from sidecar.extproc.metadata import metadata_of
 from sidecar.extproc.wires import Wire, WireEnd
@@ -60,6 +60,7 @@ class Session:
         self._exchange = exchange
         self._driver = Driver(exchange, performers, observers, clock, self._send_all)
         self._clock = clock
+        self._monotonic = clock.monotonic
         self._wire = wire
         self._body = wire.body
         self._request = _Request()
@@ -91,9 +92,9 @@ class Session:
         return self._transport.congested
 
     def upstream(self, data: bytes) -> None:
-        """Take bytes of the upstream's answer that do not come in Envoy's messages. This is the per-token path."""
+        """Take bytes of the upstream's answer that do not come in Envoy's messages."""
         try:
-            self._send_all(self._driver.upstream(data, self._clock.monotonic()))
+            self._read(data, None)
         except Exception as error:
             self.abort(self._driver.fault("the upstream's bytes could not be handled", error))
 
@@ -153,12 +154,17 @@ class Session:
             self._pass_on(message)
 
     def _take_upstream(self, message: bytes) -> None:
-        """This is the per-token path."""
-        body = by_hand.body_of(message)
-        wire = self._wire
-        data, end = wire.receive(ProcessingRequest.FromString(message)) if body is None else wire.read(body)
-        at = self._clock.monotonic()
-        commands = self._driver.upstream(data, at) if data else ()
+        self._read(*self._wire.receive(message))
+
+    def _read(self, data: bytes, end: WireEnd | None) -> None:
+        """Take bytes of the upstream's answer, whatever brought them, and its end. This is the per-token path."""
+        at = self._monotonic()
+        events = self._driver.upstream(data, at) if data else b""
+        if type(events) is bytes and end is None:
+            if events:
+                self._transport.send(self._body(events), self.delivered.written)
+            return
+        commands: Sequence[Command] = [SendBody(events)] if isinstance(events, bytes) else events
         if end is not None:
             commands = [*commands, *self._driver.handle(UpstreamEnd(*end, at))]
         self._send_all(commands)
@@ -191,9 +197,6 @@ class Session:
         """Nothing that comes now matters."""
 
     def _send_all(self, commands: Sequence[Command]) -> None:
-        if len(commands) == 1 and type(commands[0]) is SendBody:
-            self._transport.send(self._body(commands[0]), self.delivered.written)
-            return
         for message, mark in self._messages(commands):
             self._transport.send(message, mark)
 

@@ -218,8 +218,16 @@ def play(
     played = of or exchange()
     (call,) = handle(played, request(**body))
     assert isinstance(call, CallUpstream), call
-    commands = [command for piece in pieces for command in played.upstream(piece, 101.0)]
+    commands = [command for piece in pieces for command in upstream(played, piece)]
     return played, commands + played.handle(end or whole_end())
+
+
+def upstream(of: Exchange, data: bytes, at: float = 101.0) -> list[Command]:
+    """What bytes of the upstream bring, on the per-token path."""
+    commands = of.upstream(data, at)
+    if isinstance(commands, bytes):
+        return [SendBody(commands)] if commands else []
+    return commands
 
 
 def sent(commands: Iterable[Command]) -> bytes:

@@ -15,7 +15,7 @@ from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest
 
 from sidecar.backends.triton.frames import status_of
 from sidecar.exchange.commands import CallUpstream
-from sidecar.extproc import messages
+from sidecar.extproc import by_hand, messages
 from sidecar.extproc.wires.wire import EnvoysCall, Recipient, WireEnd
 
 _GRPC_HEADERS = ("grpc-accept-encoding", "grpc-encoding", "grpc-status", "grpc-message")
@@ -44,10 +44,14 @@ class DirectWire(EnvoysCall):
         for message in messages.request_body(call.body, end=True):
             yield message.SerializeToString()
 
-    def receive(self, message: ProcessingRequest) -> tuple[bytes, WireEnd | None]:
-        """The call's bytes and end."""
+    def receive(self, message: bytes) -> tuple[bytes, WireEnd | None]:
+        """The call's bytes, of which a message's body consists, and its end."""
         if self._ended:
             return b"", None
+        body = by_hand.body_of(message)
+        return self._receive(ProcessingRequest.FromString(message)) if body is None else (body, None)
+
+    def _receive(self, message: ProcessingRequest) -> tuple[bytes, WireEnd | None]:
         kind = message.WhichOneof("request")
         if kind == "response_body":
             body = message.response_body
@@ -60,10 +64,6 @@ class DirectWire(EnvoysCall):
             self._trailers = list(trailers)
             return b"", self._end(True, trailers)
         return b"", None
-
-    def read(self, body: bytes) -> tuple[bytes, WireEnd | None]:
-        """The body is the call's own bytes."""
-        return (b"" if self._ended else body), None
 
     def head(self, headers: Mapping[str, str]) -> bytes:
         """The response head for the client, without gRPC's headers."""

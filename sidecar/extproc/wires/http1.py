@@ -41,6 +41,11 @@ class ResponseReader:
         """Whether the whole response has come; without it, a closed connection means an aborted response."""
         return self._expect is _Expect.NOTHING
 
+    @property
+    def between_chunks(self) -> bool:
+        """Whether what comes next begins a chunk, or ends the body."""
+        return self._expect is _Expect.SIZE and not self._line
+
     def feed(self, data: bytes) -> bytes:
         """The body bytes in ``data``; any split of the response gives the same bytes in all.
 
@@ -49,8 +54,6 @@ class ResponseReader:
         """
         if self._line:
             data, self._line = self._line + data, b""
-        elif self._expect is _Expect.SIZE and (whole := _only_chunk(data)) is not None:
-            return whole
         body: list[bytes] = []
         position, end = 0, len(data)
         while position < end and self._expect is not _Expect.NOTHING:
@@ -107,16 +110,13 @@ class ResponseReader:
         self._expect = _Expect.DATA if self._left else _Expect.NOTHING
 
 
-def _only_chunk(data: bytes) -> bytes | None:
-    """The data of a read that is exactly one chunk, as nearly every read in the middle of an answer is."""
-    start = data.find(b"\r\n") + 2
-    if start < 3 or not data.endswith(b"\r\n"):
-        return None
-    try:
-        size = int(data[: start - 2], 16)
-    except ValueError:
-        return None
-    return data[start:-2] if size and start + size + 2 == len(data) else None
+def size_line(size: int) -> bytes:
+    """The line, as Envoy writes it, before the data of a chunk of ``size`` bytes in all; nothing where none fits."""
+    for digits in range(1, 9):
+        line = b"%x\r\n" % max(1, size - digits - 4)
+        if len(line) == digits + 2 and len(line) + int(line, 16) + 2 == size:
+            return line
+    return b""
 
 
 def _number(digits: bytes, base: int) -> int:

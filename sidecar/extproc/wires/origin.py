@@ -15,8 +15,6 @@ from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from typing import Protocol
 
-from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest
-
 from sidecar.backends.triton.frames import status_of
 from sidecar.exchange.commands import CallUpstream
 from sidecar.extproc import by_hand, messages
@@ -68,12 +66,8 @@ class OriginWire(Wire):
         self._call = self._upstream.call(call.path, call.headers, call.body, self)
         return ()
 
-    def receive(self, message: ProcessingRequest) -> tuple[bytes, WireEnd | None]:
+    def receive(self, message: bytes) -> tuple[bytes, WireEnd | None]:
         """Nothing of the upstream's comes in Envoy's messages."""
-        return b"", None
-
-    def read(self, body: bytes) -> tuple[bytes, WireEnd | None]:
-        """Nor here."""
         return b"", None
 
     def head(self, headers: Mapping[str, str]) -> bytes:

@@ -11,14 +11,15 @@ Source: Envoy's ``http.tcp`` connection pool and ``grpc_web`` filter; the gRPC-W
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from http import HTTPStatus
 
 from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest
 
 from sidecar.backends.triton.frames import status_of
 from sidecar.exchange.commands import CallUpstream
-from sidecar.extproc import messages
-from sidecar.extproc.wires.http1 import Http1Error, ResponseReader
+from sidecar.extproc import by_hand, messages
+from sidecar.extproc.wires.http1 import Http1Error, ResponseReader, size_line
 from sidecar.extproc.wires.wire import EnvoysCall, Recipient, WireEnd
 
 # What a content type is called on HTTP/1.1.
@@ -30,6 +31,7 @@ class TunnelWire(EnvoysCall):
 
     def __init__(self) -> None:
         self._response = ResponseReader()
+        self._between_chunks = False
         self._ended = False
 
     def call(self, call: CallUpstream, request_headers: Mapping[str, str], recipient: Recipient) -> Iterator[bytes]:
@@ -47,10 +49,20 @@ class TunnelWire(EnvoysCall):
         for message in messages.request_body(call.body, end=False, head=before):
             yield message.SerializeToString()
 
-    def receive(self, message: ProcessingRequest) -> tuple[bytes, WireEnd | None]:
-        """The call's bytes and end. The tunnel's own head is synthetic; anything but 200 is the ingress's failure."""
+    def receive(self, message: bytes) -> tuple[bytes, WireEnd | None]:
+        """The call's bytes and end; a message's body is a part of an HTTP/1.1 response."""
+        if self._between_chunks:
+            # Nearly every message is exactly one chunk, and leaves the response between two.
+            prefix = _before_chunk(len(message))
+            if prefix and message.startswith(prefix) and message.endswith(b"\r\n"):
+                return message[len(prefix) : -2], None
         if self._ended:
             return b"", None
+        body = by_hand.body_of(message)
+        return self._receive(ProcessingRequest.FromString(message)) if body is None else self._read(body, False)
+
+    def _receive(self, message: ProcessingRequest) -> tuple[bytes, WireEnd | None]:
+        """Any message. The tunnel's own head is synthetic; anything but 200 is the ingress's failure."""
         kind = message.WhichOneof("request")
         if kind == "response_body":
             return self._read(message.response_body.body, message.response_body.end_of_stream)
@@ -59,10 +71,6 @@ class TunnelWire(EnvoysCall):
             if status != str(HTTPStatus.OK.value):
                 return b"", self._end(False, int(status) if status.isdecimal() else None)
         return b"", None
-
-    def read(self, body: bytes) -> tuple[bytes, WireEnd | None]:
-        """The body is a part of an HTTP/1.1 response."""
-        return (b"", None) if self._ended else self._read(body, False)
 
     def head(self, headers: Mapping[str, str]) -> bytes:
         """The response head for the client, on the tunnel's synthetic one."""
@@ -78,9 +86,18 @@ class TunnelWire(EnvoysCall):
             body = response.feed(data)
         except Http1Error:
             return b"", self._end(False, response.status)
+        self._between_chunks = response.status == HTTPStatus.OK and response.between_chunks
         end = self._end(response.complete, response.status) if response.complete or closed else None
         return body if response.status == HTTPStatus.OK else b"", end
 
     def _end(self, whole: bool, http_status: int | None) -> WireEnd:
-        self._ended = True
+        self._between_chunks, self._ended = False, True
         return WireEnd(whole, http_status, status_of(self._response.headers))
+
+
+@lru_cache(maxsize=4096)
+def _before_chunk(size: int) -> bytes:
+    """What stands before the data in a message of ``size`` bytes whose body is one chunk; nothing where none is."""
+    prefix = by_hand.before_body(size)
+    line = size_line(size - len(prefix))
+    return prefix + line if prefix and line else b""

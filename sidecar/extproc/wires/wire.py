@@ -6,8 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
-from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest
-
 from sidecar.backends.triton.frames import GrpcStatus
 from sidecar.exchange.commands import CallUpstream
 from sidecar.extproc import by_hand
@@ -46,12 +44,8 @@ class Wire(ABC):
         """The messages that make the call, in place of the client's request, which had ``request_headers``."""
 
     @abstractmethod
-    def receive(self, message: ProcessingRequest) -> tuple[bytes, WireEnd | None]:
+    def receive(self, message: bytes) -> tuple[bytes, WireEnd | None]:
         """The bytes of the upstream's answer in a message of Envoy's, and the answer's end, where it tells that."""
-
-    @abstractmethod
-    def read(self, body: bytes) -> tuple[bytes, WireEnd | None]:
-        """The same for a message that is a piece of the response's body, and not the last one, as most are."""
 
     @abstractmethod
     def head(self, headers: Mapping[str, str]) -> bytes:

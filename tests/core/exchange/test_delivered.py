@@ -111,7 +111,7 @@ def test_an_answer_that_fails_as_a_plain_error_counts_as_nothing() -> None:
 
 def test_a_stream_that_fails_tells_and_counts_what_was_sent() -> None:
     exchange = thinking()
-    commands = exchange.upstream(kit.text("<think>Hm</think>Hi"), 101.0) + exchange.upstream(kit.text("<to"), 101.0)
+    commands = kit.upstream(exchange, kit.text("<think>Hm</think>Hi")) + kit.upstream(exchange, kit.text("<to"))
     commands += exchange.handle(kit.broken_end())
     failed = parse(kit.sent(commands))[-2]
     sent = len("<think>Hm</think>Hi")

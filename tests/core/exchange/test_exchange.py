@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.backends.triton.frames import FrameReader, GrpcStatus
+from sidecar.backends.triton.frames import FrameReader, GrpcStatus, payload_of
 from sidecar.backends.triton.protocol import service_pb2
 from sidecar.config.models import SurfaceSettings
 from sidecar.exchange.commands import CallUpstream, SendBody, SendHead
@@ -32,6 +32,7 @@ from tests.core.kit import (
     shape,
     text,
     trailers,
+    upstream,
     whole_end,
 )
 from tests.core.splits import split_at
@@ -168,8 +169,8 @@ def test_a_cut_answer_is_incomplete_to_its_last_item() -> None:
 def test_the_output_is_clamped_to_what_the_context_leaves(asked: int | None, given_to_model: int) -> None:
     (call,) = handle(exchange(), request(max_output_tokens=asked))
     assert isinstance(call, CallUpstream)
-    ((_, payload),) = FrameReader().feed(call.body)
-    message = service_pb2.ModelInferRequest.FromString(payload)
+    (whole,) = FrameReader().feed(call.body)
+    message = service_pb2.ModelInferRequest.FromString(payload_of(whole))
     sizes = {tensor.name: raw for tensor, raw in zip(message.inputs, message.raw_input_contents, strict=True)}
     assert int.from_bytes(sizes["request_output_len"], "little") == given_to_model
 
@@ -281,7 +282,7 @@ def test_numbers_of_events_that_were_thrown_away_are_given_again() -> None:
 
     played = exchange(surface=replace(SURFACES["node"], extension=broken))
     handle(played, request(stream=True))
-    commands = played.upstream(text("some") + final(), 101.0)
+    commands = upstream(played, text("some") + final())
     with pytest.raises(RuntimeError):
         played.handle(whole_end())
     commands += played.handle(Abort(ApiError("internal", "internal error")))

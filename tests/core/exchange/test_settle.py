@@ -57,7 +57,7 @@ class Accounted:
         return self.handed(commands)
 
     def feed(self, data: bytes) -> Sequence[Command]:
-        return self.handed(self.exchange.upstream(data, 101.0))
+        return self.handed(kit.upstream(self.exchange, data))
 
     def leave(self) -> Settlement:
         """The transport is over, early or not; what is settled."""

@@ -2,10 +2,14 @@
 
 import asyncio
 import base64
+import gc
 import json
+import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from types import FrameType
 from typing import cast
 
 import pytest
@@ -390,6 +394,36 @@ async def test_a_direct_call_that_fails_first_is_a_plain_error(
     run.push(message)
     (failure,) = await run.finished()
     assert failure.immediate_response.status.code == status
+
+
+@pytest.mark.parametrize("wire", ["tunnel", "direct"])
+async def test_a_token_takes_few_calls(wire: str, start: Start) -> None:
+    run = start(wire)
+    await run.call()
+    framed = chunk if wire == "tunnel" else bytes
+    run.push(response_head(content_type="application/grpc"))
+    run.push(response_body((TUNNEL_HEAD if wire == "tunnel" else b"") + framed(kit.text("a"))))
+    token = response_body(framed(kit.text("b"))).SerializeToString()
+    run.session.receive(token)
+    calls = Counter[str]()
+
+    def count(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call" and frame.f_globals["__name__"].startswith("sidecar."):
+            calls[frame.f_code.co_qualname] += 1
+
+    profiler = sys.getprofile()
+    gc.disable()
+    sys.setprofile(count)
+    try:
+        for _ in range(20):
+            run.session.receive(token)
+    finally:
+        sys.setprofile(profiler)
+        gc.enable()
+    events, _ = streamed(run.envoy.rest()[-1])
+    assert [event.data["delta"] for event in parse(events)] == ["b"]
+    # Eleven of the exchange, the others from Envoy's message to it and back.
+    assert calls.total() <= 17 * 20, calls
 
 
 async def test_ticks_keep_a_stream_alive_and_end_a_silent_one(start: Start) -> None:

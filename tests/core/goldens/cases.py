@@ -125,7 +125,7 @@ class Played:
         frames = stream(contract, generation, len(self.plan.generation.prompt_ids))
         self.commands = []
         for data in [b"".join(frames)] if at_once else frames:
-            self.commands += self.exchange.upstream(data, _FIRST_TOKEN_AT)
+            self.commands += kit.upstream(self.exchange, data, _FIRST_TOKEN_AT)
         self.commands += self.exchange.handle(kit.whole_end(_END_AT))
 
 

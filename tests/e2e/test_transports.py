@@ -113,17 +113,31 @@ async def test_a_client_that_does_not_read_holds_up_itself_alone(carried: LocalS
     body = json.dumps(script({"repeat": [20_000, "word " * 400, 0.0]}, stream=True)).encode()
     head = f"POST /v1/infer/responses HTTP/1.1\r\nhost: n\r\nauthorization: Bearer {carried.api_key}\r\n"
     head += f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
-    before = memory(carried)
+    before, read_before, paused_before = memory(carried), read_from_triton(carried), pauses(carried)
     with socket.socket() as slow:
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         slow.connect(("127.0.0.1", carried.port))
         slow.sendall(head.encode() + body)
         for _ in range(20):
             assert (await client.ask(script("ok"))).status_code == 200
-        # 40 MB of text would come.
+        # 40 MB of text would come: what waits has a bound, and in the end nothing more is read from Triton.
+        await eventually(lambda: pauses(carried) > paused_before)
         assert memory(carried) - before < 30 * 1024
+        assert read_from_triton(carried) - read_before < 12_000_000
         start = log_size(carried)
     await eventually(lambda: said(carried, start), 20)
+
+
+def read_from_triton(stack: LocalStack) -> int:
+    """Bytes that Envoy has read from Triton so far."""
+    name = "cluster.triton.upstream_cx_rx_bytes_total"
+    return stack.envoy.stats(name)[name]
+
+
+def pauses(stack: LocalStack) -> int:
+    """How often Envoy has stopped to read an answer of Triton's."""
+    name = "cluster.triton.upstream_flow_control_paused_reading_total"
+    return stack.envoy.stats(name)[name]
 
 
 def memory(stack: LocalStack) -> int:

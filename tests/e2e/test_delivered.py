@@ -1,4 +1,4 @@
-"""A client that stops reading, and then leaves: it is billed what was handed to Envoy for it, where Envoy holds it up."""
+"""A client that stops reading, and then leaves: it pays for what was handed to Envoy, where that holds it up."""
 
 from __future__ import annotations
 

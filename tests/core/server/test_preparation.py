@@ -200,13 +200,13 @@ async def test_a_refusal_that_nobody_waits_for_is_no_fault(lanes: Lanes, gate: E
         assert gate.wait(60)
         raise ApiError("invalid_request", "It is refused.")
 
-    gone = asyncio.create_task(lanes.run(refuse, LARGE, "a client"))
+    gone = asyncio.create_task(run(lanes, refuse, LARGE, "a client"))
     assert await asyncio.to_thread(begun.wait, 60)
     gone.cancel()
     await asyncio.wait([gone])
     gate.set()
     # Its place is free again once it is done.
-    assert await lanes.run(lambda: "done", LARGE, "a client") == "done"
+    assert await run(lanes, lambda: "done", LARGE, "a client") == "done"
     del gone
     gc.collect()
     assert not faults

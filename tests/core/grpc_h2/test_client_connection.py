@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -368,3 +371,25 @@ def test_whatever_is_said_every_call_ends_once_or_is_made_again(said: bytes) -> 
     assert len(ended) == len(set(ended))
     assert len(ended) + again == 2
     assert all([words[1] for words in events if words[0] == number][-1] == "ended" for number in ended)
+
+
+def test_a_piece_of_an_answer_costs_one_call(peer: ServerPeer) -> None:
+    """From the read to the answer, beside the answer's own."""
+    peer.call()
+    peer.call()
+    peer.say(head(1), head(3))
+    pieces = b"".join(data(stream, b"a message of some bytes") for _ in range(50) for stream in (1, 3))
+    calls = Counter[str]()
+
+    def count(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call" and frame.f_globals["__name__"].startswith("sidecar.grpc_h2."):
+            calls[frame.f_code.co_qualname] += 1
+
+    profiler = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        peer.connection.receive(pieces)
+    finally:
+        sys.setprofile(profiler)
+    assert calls.pop("ClientConnection._take_data") == 100
+    assert calls.total() <= 5, calls

@@ -160,11 +160,17 @@ def _tell(stack: LocalStack, ending: str) -> None:
         "usage_feed": stack.usage_feed,
         "api_key": stack.api_key,
         "models": models,
+        "surfaces": {
+            "node": {"url": stack.url, "api_key": stack.api_key, "models": models},
+            "bureau": {"url": stack.bureau_url, "api_key": stack.project_key, "models": stack.slugs()},
+        },
         "pids": stack.pids(),
     }
     PUBLIC_STATE.touch(mode=0o600)
     PUBLIC_STATE.write_text(json.dumps(state, indent=2) + "\n")
-    console.print(how_to_use(stack.url, stack.api_key, models), markup=False, soft_wrap=True)
+    console.print(
+        how_to_use(stack.url, stack.api_key, models, stack.bureau_url, stack.project_key), markup=False, soft_wrap=True
+    )
     console.print(f"The stack is ready; its logs are in {RUN.relative_to(ROOT)}/. {ending}")
 
 

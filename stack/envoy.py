@@ -8,13 +8,15 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import jinja2
 
 from sidecar.responses.caller import CALLER_HEADERS
-from sidecar.responses.errors import CODES
+from sidecar.responses.errors import CODES, ApiError
+from sidecar.surfaces import SURFACES
 from stack.net import UnixHTTPConnection
 from stack.paths import ROOT
 from stack.process import Process, StackError
@@ -37,9 +39,10 @@ _DESCRIPTORS_PER_CONNECTION = {"tunnel": 3, "direct": 2, "origin": 2}
 class EnvoySettings:
     """What the template leaves open.
 
-    Without ``accounts`` nobody is asked for a key. Sizes are in bytes, timeouts in seconds; both idle timeouts are
-    longer than the sidecar's own timers, which end a silent stream first. ``max_connections`` is how many connections
-    all clients may have together, ``request_timeout`` how long a request may take until its last byte has come.
+    Without ``accounts`` nobody is asked for a key. ``surfaces`` are those that are served, the node's first. Sizes
+    are in bytes, timeouts in seconds; both idle timeouts are longer than the sidecar's own timers, which end a
+    silent stream first. ``max_connections`` is how many connections all clients may have together,
+    ``request_timeout`` how long a request may take until its last byte has come.
     """
 
     port: int
@@ -50,6 +53,7 @@ class EnvoySettings:
     log_path: Path
     wire: Wire = "tunnel"
     accounts: bool = True
+    surfaces: Sequence[str] = ("node",)
     # Above the sidecar's own limit: the sidecar reads a body to its end and names its size, where Envoy would close the
     # connection on a client that is still sending.
     max_request_bytes: int = 40 * 1024 * 1024
@@ -89,6 +93,7 @@ def render(settings: EnvoySettings) -> str:
         lstrip_blocks=True,
     )
     variables = {name: getattr(settings, name) for name in EnvoySettings.__dataclass_fields__}
+    variables["surfaces"] = [_surface(name, settings) for name in settings.surfaces]
     return environment.get_template("local.yaml.j2").render(
         **variables,
         admin_socket=settings.admin_socket,
@@ -96,6 +101,23 @@ def render(settings: EnvoySettings) -> str:
         codes=CODES,
         caller_headers=CALLER_HEADERS,
     )
+
+
+def _surface(name: str, settings: EnvoySettings) -> dict[str, Any]:
+    """What the templates know of a surface."""
+    surface = SURFACES[name]
+    members = surface.error_members(ApiError("internal", ""), "%REQ(X-REQUEST-ID)%")
+    return {
+        "name": name,
+        "base": surface.base,
+        "noun": surface.noun,
+        "place": surface.place,
+        "max_bytes": surface.bounds.request_bytes or settings.max_request_bytes,
+        "members": {
+            member: value for member, value in members.items() if member not in ApiError("internal", "").fields()
+        },
+        "late": "deadline_exceeded" if isfinite(surface.bounds.seconds) else "infer_backend_unavailable",
+    }
 
 
 def validate(config: Path) -> None:

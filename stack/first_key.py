@@ -1,4 +1,4 @@
-"""The first organization and its key, made by the sidecar's own commands.
+"""The first organization and its keys, made by the sidecar's own commands.
 
 They run in this process: the imports of one more would take longer than all that they do.
 """
@@ -33,11 +33,23 @@ def first_key(config: Path, kept: Path) -> str:
     organizations = command(config, "orgs", "list")["organizations"]
     if not any(one["name"] == ORGANIZATION for one in organizations):
         command(config, "orgs", "create", ORGANIZATION)
+    return _key(config, kept, *(argument for scope in _ALL_SCOPES for argument in ("--scope", scope)))
+
+
+def project_key(config: Path, kept: Path) -> str:
+    """The same for a key of a project of the organization, which there is.
+
+    Raises:
+        StackError: a command failed.
+    """
+    return _key(config, kept, "--project", "local", "--environment", "development")
+
+
+def _key(config: Path, kept: Path, *options: str) -> str:
     active = {key["id"] for key in command(config, "keys", "list") if key["state"] == "active"}
     if (found := _read(kept)) is not None and found["id"] in active:
         return found["secret"]
-    scopes = [argument for scope in _ALL_SCOPES for argument in ("--scope", scope)]
-    made = command(config, "keys", "create", ORGANIZATION, "--name", "the local stack", *scopes)
+    made = command(config, "keys", "create", ORGANIZATION, "--name", "the local stack", *options)
     _write(kept, {"id": made["id"], "secret": made["secret"]})
     return str(made["secret"])
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 import time
 import urllib.error
 import urllib.request
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,11 +19,11 @@ from typing import Any, Self
 from sidecar.generation.formats import FORMATS
 from stack import triton
 from stack.envoy import EGRESS_SOCKET, Envoy, EnvoySettings, Wire
-from stack.first_key import first_key
+from stack.first_key import first_key, project_key
 from stack.net import DIRECT, free_port
 from stack.paths import TOKENIZER, TRITON_VENV, socket_directory
 from stack.process import Process, StackError
-from stack.sidecar import Model, Sidecar, configure, worker_sockets
+from stack.sidecar import Model, Sidecar, configure, with_catalog_entry, worker_sockets
 
 # It reads some 50 tokens of a prompt in a second, so that a full context takes minutes.
 SMOLLM2 = Model("smollm2-135m", "smollm2", TOKENIZER, context_length=8192, settings={"first_token_timeout": 600.0})
@@ -103,6 +105,8 @@ class LocalStack:
         self._key_file = key_file or run_dir / "key.json"
         self.api_key = ""
         """The key of the first organization, which has all scopes; there is one once the sidecar has started."""
+        self.project_key = ""
+        """A key of a project of that organization, for the bureau surface."""
         self._given_triton = triton_address
         self._triton_ports: triton.Ports | None = None
         self._sidecar_settings = sidecar_settings
@@ -110,7 +114,9 @@ class LocalStack:
         self._progress = progress
         self._sockets = socket_directory(run_dir)
         self.url = f"http://127.0.0.1:{self.port}/v1/infer"
-        """The base URL for an SDK."""
+        """The base URL for an SDK, on the node surface."""
+        self.bureau_url = f"http://127.0.0.1:{self.port}/v1"
+        """The same on the bureau surface."""
         self.admin = f"127.0.0.1:{free_port()}"
         """The address of the admin interface."""
         self.usage_feed = f"127.0.0.1:{free_port()}"
@@ -170,13 +176,21 @@ class LocalStack:
             "admin": {"address": self.admin},
             "usage_feed": {"address": self.usage_feed},
         }
-        settings = {**(accounts if self._accounts else {"accounts": False}), **(self._sidecar_settings or {})}
+        given = dict(self._sidecar_settings or {})
+        settings = {
+            "sealing_key": str(_sealing_key(self._key_file.with_name("sealing.key"))),
+            **(accounts if self._accounts else {"accounts": False}),
+            **given,
+            "surfaces": {"bureau": {}, **given.get("surfaces", {})},
+        }
+        models = [with_catalog_entry(model) for model in self.models]
         triton = {"address": self.triton_address}
         if self.wire == "origin":
             triton["upstream"] = f"unix:{self._sockets / EGRESS_SOCKET}"
-        configuration = configure(self.models, triton, self.workers, self._sockets, self.run_dir, settings)
+        configuration = configure(models, triton, self.workers, self._sockets, self.run_dir, settings)
         if self._accounts:
             self.api_key = first_key(configuration, self._key_file)
+            self.project_key = project_key(configuration, self._key_file.with_name("project-key.json"))
         self.sidecar = Sidecar(configuration, worker_sockets(self._sockets, self.workers), self.run_dir)
         self.sidecar.wait_ready()
 
@@ -198,6 +212,7 @@ class LocalStack:
             log_path=self.access_log,
             wire=self.wire,
             accounts=self._accounts,
+            surfaces=("node", "bureau"),
             **{
                 "egress_idle_timeout": egress_idle_timeout,
                 "ingress_idle_timeout": egress_idle_timeout + _MARGIN_SECONDS,
@@ -269,6 +284,10 @@ class LocalStack:
             self.triton.stop()
         shutil.rmtree(self._sockets, ignore_errors=True)
 
+    def slugs(self) -> list[str]:
+        """What the bureau surface calls the models."""
+        return [with_catalog_entry(model).settings["catalog"]["slug"] for model in self.models]
+
     def _ask(self, model: Model) -> str | None:
         """Send one short request; says what went wrong, or ``None`` where the model answered."""
         body = {"model": model.name, "input": "Hello", "max_output_tokens": 1}
@@ -285,3 +304,12 @@ class LocalStack:
         except (OSError, ValueError) as error:
             return str(error)
         return None
+
+
+def _sealing_key(path: Path) -> Path:
+    """The file of a sealing key, made where it is not there: what was sealed is read by the next stack too."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(b64encode(os.urandom(64)).decode())
+    return path

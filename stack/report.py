@@ -48,12 +48,15 @@ class Steps:
         self._step = None
 
 
-def how_to_use(url: str, api_key: str, models: list[str]) -> str:
+def how_to_use(url: str, api_key: str, models: list[str], bureau_url: str, project_key: str) -> str:
     """The URL, the key, the models, a ``curl`` line and a Python snippet that work as they stand."""
     return f"""
   URL     {url}
   Key     {api_key}
   Models  {", ".join(models)}
+
+  The bureau surface (docs/bureau.md): {bureau_url}
+  with the key {project_key}
 
 curl -N {url}/responses -H 'Authorization: Bearer {api_key}' -H 'Content-Type: application/json' \\
   -d '{{"model": "{models[0]}", "input": "What is a sidecar?", "max_output_tokens": 100, "stream": true}}'

@@ -43,6 +43,11 @@ def with_example_price(model: Model) -> Model:
     return replace(model, settings={**model.settings, "prices": [dict(EXAMPLE_PRICE)]})
 
 
+def with_catalog_entry(model: Model) -> Model:
+    """``model`` with an entry in the catalog, where it has none of its own."""
+    return replace(model, settings={"catalog": {"slug": f"local/{model.name}"}, **model.settings})
+
+
 def configure(
     models: Sequence[Model],
     triton: Mapping[str, str],

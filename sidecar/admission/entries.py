@@ -34,6 +34,7 @@ class ReservationRequest:
     stream: bool = False
     credential_id: str | None = None
     end_user: str | None = None
+    tags: str | None = None
 
     @property
     def tokens(self) -> int:

@@ -85,6 +85,6 @@ def _moved(row: Row[Any]) -> Moved:
 
 def _row(row: Row[Any]) -> dict[str, object]:
     """The reservation for the store: it takes nothing, and what it used counts where its quotas are kept."""
-    kept = {name: getattr(row, name) for name in (*_KEPT, "input_tokens", "image_bytes", "end_user", "stream")}
+    kept = {name: getattr(row, name) for name in (*_KEPT, "input_tokens", "image_bytes", "end_user", "tags", "stream")}
     quotas = [word for word in row.taken.split() if word.startswith("quota:")]
     return {**kept, "tokens": 0, "hold": 0, "taken": " ".join(quotas), "settled_at": None}

@@ -75,6 +75,7 @@ def new_row(
         "hold": hold,
         "taken": taken(limits),
         "end_user": request.end_user,
+        "tags": request.tags,
         "stream": request.stream,
         "settled_at": None,
     }

@@ -88,6 +88,7 @@ ADD_RESERVATIONS = Statement(
         "hold": "bigint",
         "taken": "text",
         "end_user": "text",
+        "tags": "text",
         "stream": "boolean",
         "settled_at": "bigint",
     },

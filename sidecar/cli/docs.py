@@ -23,16 +23,17 @@ _ERRORS_HEAD = """\
 
 <!-- Made from sidecar/responses/errors.py by `responses-sidecar docs`. -->
 
-A request that fails is answered with an HTTP status and this body; all four members are always there, and `message`
-quotes no more of the request than a short name: a key, a type, an id.
+A request that fails is answered with an HTTP status and this body; all members are always there, and `message` quotes
+no more of the request than a short name: a key, a type, an id. On the bureau surface `error` has a fifth, `request_id`.
 
 ```json
 {"error": {"message": "…", "type": "invalid_request_error", "param": "input[0].content", "code": "invalid_request"}}
 ```
 
 A stream that fails after its first token ends with one `error` event that holds the same members, at its top level and
-under `error`. Just before it, `response.failed` tells the same in the response object, whose `error.code` is one of
-OpenAI's own: that of the column "Failed". Every response has an `x-request-id`.
+under `error`. Just before it, where the surface's `failed_event` is on, `response.failed` tells the same in the
+response object, whose `error.code` is one of OpenAI's own: that of the column "Failed". On the bureau surface the code
+of every such event is `stream_interrupted`. Every response has an `x-request-id`.
 
 Envoy refuses what is not HTTP as it should be in the same form, with the code `invalid_request` and a status of its
 own: 408 when a request does not come within `request_timeout`, 426 for HTTP/1.0, 431 for headers above its limit.
@@ -59,8 +60,13 @@ def generated_docs() -> dict[str, str]:
         "errors.md": _errors_page(),
         "exchange.md": exchange_page(TRANSITIONS),
         "parameters.md": parameters_page(SURFACES),
-        "openapi.json": json.dumps(document(SURFACES["node"]), indent=2, ensure_ascii=False) + "\n",
+        "openapi.json": _document("node"),
+        "openapi.bureau.json": _document("bureau"),
     }
+
+
+def _document(surface: str) -> str:
+    return json.dumps(document(SURFACES[surface]), indent=2, ensure_ascii=False) + "\n"
 
 
 def write_docs(directory: Path) -> None:
@@ -70,7 +76,8 @@ def write_docs(directory: Path) -> None:
 
 
 def _errors_page() -> str:
-    head = "| Code | Status | Type | Failed | Headers | When | What to do |\n|---|---|---|---|---|---|---|\n"
+    columns = ("Code", "Status", "Type", "Failed", "Headers", "Surfaces", "When", "What to do")
+    head = f"| {' | '.join(columns)} |\n{'|---' * len(columns)}|\n"
     return _ERRORS_HEAD + head + "".join(_row(code, kind) for code, kind in CODES.items())
 
 
@@ -78,7 +85,9 @@ def _row(code: str, kind: ErrorKind) -> str:
     advice = [] if kind.retry_after is None else [f"`Retry-After: {kind.retry_after}`"]
     advice += [] if kind.should_retry else ["`x-should-retry: false`"]
     failed = f"`{ApiError(code, '').failed_code}`"
-    cells = (f"`{code}`", str(kind.status), f"`{kind.type}`", failed, ", ".join(advice), kind.meaning, kind.remedy)
+    status = "in streams" if kind.in_streams else str(kind.status)
+    surfaces = ", ".join(name for name, surface in SURFACES.items() if code in surface.codes)
+    cells = (f"`{code}`", status, f"`{kind.type}`", failed, ", ".join(advice), surfaces, kind.meaning, kind.remedy)
     return f"| {' | '.join(cells)} |\n"
 
 

@@ -22,6 +22,7 @@ from sidecar.config.stored import StoredConfig
 _Seconds = Annotated[float, Field(gt=0)]
 _ModelName = Annotated[str, Field(min_length=1, max_length=128)]
 _TritonName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
+_Slug = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}/[A-Za-z0-9][A-Za-z0-9._:-]{0,126}$")]
 _Text = Annotated[str, Field(min_length=1, max_length=256)]
 _Count = Annotated[int, Field(ge=1)]
 
@@ -68,6 +69,39 @@ class ReasoningMarkers(Section):
     end: _Text
 
 
+class ReasoningPreset(Section):
+    """What a preset says of ``reasoning``."""
+
+    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
+
+
+class Preset(Section):
+    """Parameters of a request, by their names there, that take effect where it leaves them out."""
+
+    instructions: str | None = None
+    max_output_tokens: _Count | None = None
+    parallel_tool_calls: bool | None = None
+    reasoning: ReasoningPreset | None = None
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Field(ge=0, le=1)] | None = None
+
+
+class TeamAlias(Section):
+    """A team's own name for a model; without ``team``, the id of an organization, it is everybody's."""
+
+    name: _Slug
+    team: _ModelName | None = None
+    preset: Preset = Preset()
+
+
+class CatalogEntry(Section):
+    """What the model is called on the bureau surface."""
+
+    slug: _Slug
+    vendor_name: _ModelName | None = None
+    aliases: tuple[TeamAlias, ...] = ()
+
+
 class ModelConfig(Section):
     """One served model."""
 
@@ -111,6 +145,12 @@ class ModelConfig(Section):
         default=60.0, description="seconds without a further token after which an answer fails"
     )
     prices: tuple[PriceConfig, ...] = Field(default=(), description="what its tokens cost; by default nothing")
+    catalog: CatalogEntry | None = Field(
+        default=None,
+        description="its entry in the bureau surface's catalog, without which that does not serve it: `slug`"
+        " (`vendor/name`), `vendor_name` if that is not the slug's second part, and `aliases` of teams; see"
+        " [bureau.md](bureau.md)",
+    )
 
     @model_validator(mode="after")
     def _one_price_a_day(self) -> ModelConfig:
@@ -178,10 +218,23 @@ class SurfaceSettings(Section):
     )
 
 
+class BureauSettings(SurfaceSettings):
+    """The same for the bureau surface."""
+
+    failed_event: bool = False
+    encrypted_reasoning: Literal["off", "sealed"] = "sealed"
+
+
 class SurfacesSettings(Section):
     """The surfaces by name."""
 
     node: SurfaceSettings = SurfaceSettings()
+    bureau: BureauSettings | None = Field(
+        default=None,
+        description="the second surface, `/v1/responses`, which is there where this is set, be it to `{}`: settings as"
+        " of `node`, of which `failed_event` is false by default and `encrypted_reasoning` is `sealed`; see"
+        " [bureau.md](bureau.md)",
+    )
 
 
 class Config(Section):
@@ -245,8 +298,20 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _sealing_has_a_key(self) -> Config:
-        if self.surfaces.node.encrypted_reasoning == "sealed" and self.sealing_key is None:
-            raise ValueError("surfaces.node.encrypted_reasoning is sealed, which needs a sealing_key")
+        for name, surface in (("node", self.surfaces.node), ("bureau", self.surfaces.bureau)):
+            if surface is not None and surface.encrypted_reasoning == "sealed" and self.sealing_key is None:
+                raise ValueError(f"surfaces.{name}.encrypted_reasoning is sealed, which needs a sealing_key")
+        return self
+
+    @model_validator(mode="after")
+    def _catalog_is_unambiguous(self) -> Config:
+        entries = [model.catalog for model in self.models if model.catalog is not None]
+        slugs = [entry.slug for entry in entries]
+        aliases = [(alias.name, alias.team) for entry in entries for alias in entry.aliases]
+        twice = next((slug for slug in slugs if slugs.count(slug) > 1), None)
+        twice = twice or next((name for name, team in aliases if aliases.count((name, team)) > 1), None)
+        if twice is not None:
+            raise ValueError(f"{twice} is the slug or alias of more than one model of the catalog, or twice of one")
         return self
 
     @model_validator(mode="after")

@@ -9,7 +9,8 @@ from sidecar.backends.triton.contracts.contract import Contract
 from sidecar.config.models import ModelConfig
 from sidecar.generation.style import Style
 from sidecar.prompts.renderer import PromptRenderer
-from sidecar.responses.errors import ApiError
+from sidecar.surfaces.names import Names
+from sidecar.surfaces.surface import Surface
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class ServedModel:
 
 
 class Catalog:
-    """The models by name and alias, and the settings that all of them share.
+    """The models by name, and the settings that all of them share.
 
     ``node`` is the node's name. ``keep_alive`` is how long a stream may be silent before a comment is sent, in seconds.
     """
@@ -44,30 +45,24 @@ class Catalog:
         self.node = node
         self.keep_alive = keep_alive
         self._models = tuple(models)
-        self._by_name = {
-            name: model for model in self._models for name in (model.settings.name, *model.settings.aliases)
-        }
+        self._by_name = {model.name: model for model in self._models}
+        self._names: dict[object, Names] = {}
         self.max_request_bytes = max((model.settings.limits.max_request_bytes for model in self._models), default=0)
         """The largest body that any model takes."""
 
     def __iter__(self) -> Iterator[ServedModel]:
         return iter(self._models)
 
-    def names(self) -> Iterable[str]:
-        """Every name that clients may ask for: the models in order, each one's aliases after its name."""
-        return self._by_name
+    def names(self, surface: Surface) -> Names:
+        """What ``surface`` calls the models; made once."""
+        make = surface.names
+        if make not in self._names:
+            self._names[make] = make([model.settings for model in self._models])
+        return self._names[make]
 
-    def find(self, name: str) -> ServedModel:
-        """The model that serves ``name``.
-
-        Raises:
-            ApiError: ``model_not_available``.
-        """
-        model = self._by_name.get(name)
-        if model is None:
-            shown = name if len(name) <= 64 and name.isprintable() else "The model"
-            raise ApiError("model_not_available", f"{shown} is not served on this node", "model")
-        return model
+    def model(self, name: str) -> ServedModel:
+        """The model of this name in the configuration; raises :class:`KeyError`."""
+        return self._by_name[name]
 
     def with_contract(self, name: str, contract: Contract) -> Catalog:
         """The same catalog, in which the model ``name`` speaks ``contract``."""

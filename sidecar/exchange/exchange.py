@@ -20,8 +20,9 @@ from typing import Any
 from sidecar.exchange.asks import Ask, LastAsk
 from sidecar.exchange.catalog import Catalog
 from sidecar.exchange.commands import Command, SendBody
-from sidecar.exchange.events import Event, UpstreamBytes
+from sidecar.exchange.events import Event, Tick, UpstreamBytes
 from sidecar.exchange.phases import Answering, Context, Ended, Phase, Waiting
+from sidecar.exchange.plan import most_bytes
 from sidecar.exchange.report import Report
 from sidecar.exchange.transitions import TRANSITIONS
 from sidecar.responses.errors import ApiError
@@ -45,7 +46,7 @@ class Exchange:
     ) -> None:
         self.report = Report()
         """What is known of the exchange; whole once it is done."""
-        self.max_request_bytes = catalog.max_request_bytes
+        self.max_request_bytes = most_bytes(surface, catalog)
         """How much of a request's body is of use; of a larger one only the size counts."""
         kinds = tuple(asks)
         before = tuple(kind for kind in kinds if issubclass(kind, Ask))
@@ -60,7 +61,7 @@ class Exchange:
     @property
     def due_at(self) -> float:
         """When a ``Tick`` will change something, on the clock of the events; infinity while none will."""
-        return self._phase.due_at
+        return min(self._phase.due_at, self._phase.deadline_at)
 
     @property
     def done(self) -> bool:
@@ -73,6 +74,8 @@ class Exchange:
         if follows is None:
             return []
         try:
+            if type(event) is Tick and event.at >= self._phase.deadline_at:
+                raise ApiError("deadline_exceeded", "The answer was not complete in the time that a request may take.")
             phase, commands = self._phase.take(event)
         except ApiError as error:
             phase, commands = self._phase.fail(error)

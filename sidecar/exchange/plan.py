@@ -15,7 +15,7 @@ from sidecar.backends.triton.contracts.contract import Contract, Generation
 from sidecar.backends.triton.frames import frame
 from sidecar.backends.triton.reader import TritonReader
 from sidecar.exchange.asks import Ask, Facts
-from sidecar.exchange.catalog import ServedModel
+from sidecar.exchange.catalog import Catalog, ServedModel
 from sidecar.exchange.commands import CallUpstream
 from sidecar.exchange.forwarded import forwarded_headers
 from sidecar.generation.segments import Parser
@@ -28,11 +28,12 @@ from sidecar.responses.ids import ResponseIds, ulid
 from sidecar.responses.json_text import Json
 from sidecar.responses.open_items import ReasoningForm
 from sidecar.responses.request import ResponsesRequest
+from sidecar.surfaces.attribution import Attribution
 from sidecar.surfaces.limits import check_limits, check_size
+from sidecar.surfaces.surface import Surface
 
 # Nucleus sampling with 0 keeps only the most probable token; runtimes take values above 0 only.
 _SMALLEST_TOP_P = 1e-9
-_MOST_OF_A_NAME = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +41,8 @@ class Plan:
     """A request accepted: the call to make, once its ``images`` have been loaded, and the response to fill.
 
     ``body`` is the upstream's request; ``None`` while it waits for images. ``opened`` tells that the answer begins
-    inside the reasoning. ``output_limited`` is whether the client named a limit for the answer. ``end_user`` is whom it
-    asks for, as it said itself. A plan may come from another process: it holds nothing that cannot be sent from there.
+    inside the reasoning. ``output_limited`` is whether the client named a limit for the answer. ``attribution`` is
+    whom it is counted for. A plan may come from another process: it holds nothing that cannot be sent from there.
     """
 
     model: ServedModel
@@ -58,7 +59,7 @@ class Plan:
     ids: ResponseIds
     response: Json
     output_limited: bool
-    end_user: str | None
+    attribution: Attribution
 
     @property
     def guided(self) -> bool:
@@ -108,9 +109,12 @@ def make_plan(facts: Facts) -> Plan:
         ApiError: the request is refused, its prompt does not fit, or its model is not ready.
     """
     surface, catalog, event, entropy = facts.surface, facts.catalog, facts.request, facts.entropy
-    check_size(event.body_bytes, catalog.max_request_bytes, "this node")
-    request = surface.accept(event.headers, event.body)
-    model = catalog.find(request.model)
+    check_size(event.body_bytes, most_bytes(surface, catalog), surface.place)
+    names, team = catalog.names(surface), event.caller.organization
+    request = surface.accept(event.headers, event.body, lambda name: names.preset(name, team))
+    attribution = surface.attribution(event.headers, request)
+    named = names.find(request.model, team)
+    model = catalog.model(named.model)
     settings, contract = model.settings, model.contract
     check_limits(request, event.body_bytes, settings.limits)
     if contract is None:
@@ -158,25 +162,27 @@ def make_plan(facts: Facts) -> Plan:
         guidance=guidance,
         reasoning=surface.reasoning_form(request),
         ids=ids,
-        response=surface.new_response(_as_applied(request, guidance, prompt), ids.response, int(event.unix_time)),
+        response=surface.new_response(
+            _as_applied(request, named.told, guidance, prompt), ids.response, int(event.unix_time)
+        ),
         output_limited=request.max_output_tokens is not None,
-        end_user=_end_user(request),
+        attribution=attribution,
     )
 
 
-def _end_user(request: ResponsesRequest) -> str | None:
-    """The client's own name for its user; ``None`` where there is none that a table could show."""
-    name = request.safety_identifier or request.user or ""
-    return name[:_MOST_OF_A_NAME] if name.isprintable() and name else None
+def most_bytes(surface: Surface, catalog: Catalog) -> int:
+    """The largest body that the surface takes for any model."""
+    of_surface = surface.bounds.request_bytes
+    return catalog.max_request_bytes if of_surface is None else min(of_surface, catalog.max_request_bytes)
 
 
-def _as_applied(request: ResponsesRequest, guidance: Guidance, prompt: Prompt) -> ResponsesRequest:
-    """The request as a response echoes it: strictness and effort are told as they were applied."""
+def _as_applied(request: ResponsesRequest, model: str, guidance: Guidance, prompt: Prompt) -> ResponsesRequest:
+    """The request as a response echoes it: the model's name, strictness and effort are told as they were applied."""
     strict = {tool.name: bool(tool.strict) and guidance.strict[tool.name] for tool in request.tools}
     tools = [tool.model_copy(update={"strict": strict[tool.name]}) for tool in request.tools]
     effort = prompt.applied_effort or request.reasoning.effort
     reasoning = request.reasoning.model_copy(update={"effort": effort})
-    return request.model_copy(update={"tools": tools, "reasoning": reasoning})
+    return request.model_copy(update={"model": model, "tools": tools, "reasoning": reasoning})
 
 
 def _body(model: ServedModel, contract: Contract, generation: Generation) -> bytes:

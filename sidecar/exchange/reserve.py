@@ -72,5 +72,6 @@ class Reserve(Ask[Reserved]):
             output_tokens=most if plan.output_limited else min(most, ASSUMED_OUTPUT_TOKENS),
             image_bytes=min(fetched * images.max_bytes, images.max_total_bytes),
             stream=plan.stream,
-            end_user=plan.end_user or self.caller.user or None,
+            end_user=plan.attribution.end_user or self.caller.user or None,
+            tags=plan.attribution.tag_list,
         )

@@ -13,25 +13,29 @@ from sidecar.surfaces.openapi import document
 from sidecar.surfaces.surface import Surface
 
 
-def answer_at_once(target: Target, surface: Surface, catalog: Catalog) -> Reply:
-    """The answer of any endpoint but the one that creates responses; the node is named as the models' owner.
+def answer_at_once(target: Target, surface: Surface, catalog: Catalog, team: str) -> Reply:
+    """The answer of any endpoint but the one that creates responses, to ``team``, the organization that asks.
+
+    The node is named as the owner of models that the surface knows no other of.
 
     Raises:
         ApiError: ``model_not_available``.
     """
     match target.operation:
         case Operation.LIST_MODELS:
-            data = [_model(name, catalog) for name in catalog.names()]
+            data = [_model(name, surface, catalog, team) for name in catalog.names(surface).listed(team)]
             return Reply.json({"object": "list", "data": data})
         case Operation.RETRIEVE_MODEL:
-            return Reply.json(_model(target.id, catalog))
+            return Reply.json(_model(target.id, surface, catalog, team))
         case Operation.READ_OPENAPI:
             return Reply.json(document(surface))
         case Operation.CREATE_RESPONSE:
             raise AssertionError("a response is not answered at once")
 
 
-def _model(name: str, catalog: Catalog) -> Json:
-    served = catalog.find(name)
-    model = {"id": name, "object": "model", "created": served.created, "owned_by": catalog.node}
-    return {**model, "b3os": {"notes": list(served.notes)}} if served.notes else model
+def _model(name: str, surface: Surface, catalog: Catalog, team: str) -> Json:
+    named = catalog.names(surface).find(name, team)
+    served = catalog.model(named.model)
+    model = {"id": named.told, "object": "model", "created": served.created, "owned_by": named.owner or catalog.node}
+    told = surface.tells_notes and served.notes
+    return {**model, "b3os": {"notes": list(served.notes)}} if told else model

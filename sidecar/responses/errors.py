@@ -18,7 +18,7 @@ class ErrorKind(NamedTuple):
     ``status`` is the HTTP status, ``type`` OpenAI's error type. ``meaning`` says when the code happens, ``remedy`` what
     a client can do. ``retry_after`` is the ``Retry-After`` value in seconds where waiting helps (``None`` where the
     client should not be told to wait), ``should_retry`` is ``False`` where sending the same request again cannot help
-    although the status would make an SDK try.
+    although the status would make an SDK try. One ``in_streams`` alone is never an HTTP error.
     """
 
     status: int
@@ -27,6 +27,7 @@ class ErrorKind(NamedTuple):
     remedy: str
     retry_after: int | None = None
     should_retry: bool = True
+    in_streams: bool = False
 
 
 CHALLENGE = "Bearer"
@@ -165,6 +166,19 @@ CODES: dict[str, ErrorKind] = {
         "The node is restarting or stopping, or cannot reach its store.",
         "Try again after `Retry-After`.",
         retry_after=5,
+    ),
+    "deadline_exceeded": ErrorKind(
+        504,
+        SERVER,
+        "The answer was not complete when the time that a request may take was over.",
+        "Ask for less, with a lower `max_output_tokens`, or for a stream.",
+    ),
+    "stream_interrupted": ErrorKind(
+        500,
+        SERVER,
+        "The stream broke after it had started; only ever in its `error` event.",
+        "Send the request again; what came before the event is not complete.",
+        in_streams=True,
     ),
 }
 

@@ -84,4 +84,4 @@ class _Reader(pickle.Unpickler):
         self._facts = facts
 
     def persistent_load(self, name: str) -> Any:
-        return self._facts.catalog.find(name) if name else self._facts.surface.sealer
+        return self._facts.catalog.model(name) if name else self._facts.surface.sealer

@@ -165,9 +165,11 @@ async def _serve_until(
 
 def _surfaces(config: Config) -> dict[str, Surface]:
     sealer = Sealer(read_sealing_key(config.sealing_key)) if config.sealing_key else None
+    settings = {name: getattr(config.surfaces, name) for name in SURFACES}
     return {
-        name: replace(surface, settings=getattr(config.surfaces, name), sealer=sealer)
+        name: replace(surface, settings=settings[name], sealer=sealer)
         for name, surface in SURFACES.items()
+        if settings[name] is not None
     }
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from pydantic import ValidationError
 
-from sidecar.config.models import SurfaceSettings
+from sidecar.config.models import ModelConfig, SurfaceSettings
 from sidecar.responses.body import parse_json_body
 from sidecar.responses.errors import ApiError
 from sidecar.responses.json_text import Json
@@ -19,8 +19,11 @@ from sidecar.responses.request import ResponsesRequest
 from sidecar.responses.sealing import Sealer, unseal_reasoning
 from sidecar.responses.validation import TypeWords, to_api_error
 from sidecar.responses.wording import shown
+from sidecar.surfaces.attribution import Attribution, by_body
+from sidecar.surfaces.bounds import UNBOUNDED, Bounds
 from sidecar.surfaces.credentials import KEYS_AND_SESSIONS, Credentials
-from sidecar.surfaces.endpoints import Endpoint, Target, find_target
+from sidecar.surfaces.endpoints import Endpoint, Operation, Target, find_target
+from sidecar.surfaces.names import Names, OwnNames, with_defaults
 from sidecar.surfaces.parameters import Accepted, Ignored, Parameter, find_member
 
 Check = Callable[[ResponsesRequest], None]
@@ -57,7 +60,13 @@ class Surface:
     own, by name: ``Response``, and any that replaces a general one. ``title`` and ``description`` head its documents,
     ``example`` is a request for them.
 
-    ``credentials`` are those that it takes. ``settings`` are the operator's; ``sealer`` seals reasoning, where they
+    ``credentials`` are those that it takes, ``names`` makes what it calls the models, ``attribution`` finds out whom a
+    request is counted for, from its headers and body; it may raise :class:`ApiError`. ``bounds`` are what one request
+    may take, set by ``place`` (in refusals: «this node»); ``noun`` is what serves it. ``interrupted`` is the code of
+    every stream that breaks off; without it each failure has its own. ``headers`` are the request headers that mean
+    something, each with what. ``tells_notes`` is whether the list of models says how they are served.
+
+    ``settings`` are the operator's; ``sealer`` seals reasoning, where they
     want that, and reads it when it comes back.
     """
 
@@ -76,6 +85,14 @@ class Surface:
     checks: tuple[Check, ...] = ()
     error_members: Callable[[ApiError, str], Json] = openai_error
     credentials: Credentials = KEYS_AND_SESSIONS
+    names: Callable[[Sequence[ModelConfig]], Names] = OwnNames
+    attribution: Callable[[Mapping[str, str], ResponsesRequest], Attribution] = by_body
+    bounds: Bounds = UNBOUNDED
+    noun: str = "node"
+    place: str = "this node"
+    interrupted: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    tells_notes: bool = True
     settings: SurfaceSettings = field(default_factory=SurfaceSettings)
     sealer: Sealer | None = None
 
@@ -83,14 +100,19 @@ class Surface:
         """What a request is for, by ``:method`` and ``:path``; raises :class:`ApiError` where there is nothing."""
         return find_target(self.endpoints, headers[":method"], headers[":path"])
 
-    def accept(self, headers: Mapping[str, str], body: bytes) -> ResponsesRequest:
+    def accept(
+        self, headers: Mapping[str, str], body: bytes, preset: Callable[[str], Mapping[str, Any]] = lambda model: {}
+    ) -> ResponsesRequest:
         """Read a request, or raise :class:`ApiError` with the first fault a client should mend.
 
-        ``headers`` have lower-case names. Faults come in OpenAI's order: media type, JSON, ``model`` and ``input``,
-        parameters that are not taken, the others, then values that the table refuses and the surface's own checks.
+        ``headers`` have lower-case names. ``preset`` tells what a request for a model takes for parameters left out.
+        Faults come in OpenAI's order: media type, JSON, ``model`` and ``input``, parameters that are not taken, the
+        others, then values that the table refuses and the surface's own checks.
         """
         check_media_type(headers)
         values = parse_json_body(body)
+        if isinstance(model := values.get("model"), str):
+            values = with_defaults(values, preset(model))
         try:
             request = self.request_model.model_validate(values)
         except ValidationError as invalid:
@@ -118,9 +140,19 @@ class Surface:
             seal=sealed.seal if sealed else None,
         )
 
+    def in_stream(self, error: ApiError) -> ApiError:
+        """``error`` as a stream that has begun tells it."""
+        return error if self.interrupted is None else ApiError(self.interrupted, error.message, error.param)
+
     def error_reply(self, error: ApiError, request_id: str) -> Reply:
         """The plain HTTP error of this surface."""
         return error.reply(self.error_members(error, request_id))
+
+    @property
+    def base(self) -> str:
+        """The path that clients take for the API's root: what stands before ``/responses``."""
+        create = next(endpoint for endpoint in self.endpoints if endpoint.operation is Operation.CREATE_RESPONSE)
+        return create.path.removesuffix("/responses")
 
     @property
     def _seals(self) -> Sealer | None:

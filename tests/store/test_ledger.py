@@ -26,7 +26,7 @@ MINUTE = Limits(requests_per_minute=3, tokens_per_minute=1000)
 
 def test_without_limits_a_reservation_is_only_written_down(store_url: str) -> None:
     books = Books(store_url)
-    asked, outcome = books.reserve(end_user="user-1", credential_id="key_1", stream=True)
+    asked, outcome = books.reserve(end_user="user-1", tags="a,b", credential_id="key_1", stream=True)
     assert isinstance(outcome, Admitted)
     assert outcome.standing.headers() == {}
     (row,) = books.rows("reservations")
@@ -37,6 +37,7 @@ def test_without_limits_a_reservation_is_only_written_down(store_url: str) -> No
         MODEL,
         "w1",
     )
+    assert row["tags"] == "a,b"
     assert (row["end_user"], bool(row["stream"]), row["taken"]) == ("user-1", True, "")
     assert books.rows("balances") == []
 

@@ -82,7 +82,7 @@ async def test_what_is_admitted_in_an_outage_is_durable_here_and_moved_later(nod
     await node.know()
     known = node.billed()
     node.down()
-    asked, reserved = await node.reserve(end_user="user-1", stream=True)
+    asked, reserved = await node.reserve(end_user="user-1", tags="a,b", stream=True)
     assert node.spooled.open() == 1
     await node.bookkeeper.settle(reserved.slot, completed(asked.id, output_tokens=7, first_token_ms=3, total_ms=9))
     assert (node.spooled.open(), node.checkpoint.used, node.billed()) == (0, frozenset(), known)
@@ -90,6 +90,7 @@ async def test_what_is_admitted_in_an_outage_is_durable_here_and_moved_later(nod
     assert await node.spool.move() == 1
     assert node.billed() == {**known, asked.id: (7, PRICE.of(10, 0, 7), "completed")}
     record = node.books.records()[-1]
+    assert record["tags"] == "a,b"
     assert (record["end_user"], bool(record["stream"]), record["first_token_ms"], record["total_ms"]) == (
         "user-1",
         True,

@@ -53,6 +53,7 @@ class _Generating(PhaseWithFacts):
         super().__init__(context, facts)
         self._live = live
         self._upstream_at = upstream_at
+        self._silence = context.surface.bounds.silence if live.plan.stream else inf
 
     def _last_asks(self) -> list[LastAsk]:
         self._note_what_was_read()
@@ -133,7 +134,7 @@ class Calling(_Generating):
     @property
     def due_at(self) -> float:
         """When the upstream will have been silent for too long."""
-        return self._upstream_at + self._live.plan.model.settings.first_token_timeout
+        return self._upstream_at + min(self._live.plan.model.settings.first_token_timeout, self._silence)
 
     def take(self, event: Event) -> Step:
         """With the first token the answer begins."""
@@ -196,7 +197,7 @@ class Answering(_Generating):
 
     @property
     def _silent_at(self) -> float:
-        return self._upstream_at + self._live.plan.model.settings.token_timeout
+        return self._upstream_at + min(self._live.plan.model.settings.token_timeout, self._silence)
 
     @property
     def _keep_alive_at(self) -> float:
@@ -245,13 +246,13 @@ class Answering(_Generating):
             context.report.backend_error = error
         # Numbers belong to what was sent, not to what was written and thrown away.
         writer.next_number = self._next_number
-        events = b""
+        events, told = b"", context.surface.in_stream(error)
         if context.surface.settings.failed_event:
-            failed = {"status": "failed", "error": {"code": error.failed_code, "message": error.message}}
-            told = {"output": writer.cut_output(), "usage": self._usage_written().to_json()}
-            events = writer.finish({**live.plan.response, **failed, **told})
-        members = context.surface.error_members(error, context.report.request_id)
-        return self._end(error.code, [SendBody(events + writer.error(error, members)), Finish()])
+            failed = {"status": "failed", "error": {"code": told.failed_code, "message": told.message}}
+            written = {"output": writer.cut_output(), "usage": self._usage_written().to_json()}
+            events = writer.finish({**live.plan.response, **failed, **written})
+        members = context.surface.error_members(told, context.report.request_id)
+        return self._end(error.code, [SendBody(events + writer.error(told, members)), Finish()])
 
     def _usage_written(self) -> Usage:
         """The tokens of what was sent, which are those that count."""

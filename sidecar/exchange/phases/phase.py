@@ -32,7 +32,12 @@ class Context:
 
 
 class Phase(ABC):
-    """Where an exchange is. ``due_at`` is when a ``Tick`` will change something; infinity while none will."""
+    """Where an exchange is. ``due_at`` is when a ``Tick`` will change something; infinity while none will.
+
+    ``deadline_at`` is when the exchange fails, whatever it waits for.
+    """
+
+    deadline_at = inf
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -85,6 +90,7 @@ class PhaseWithFacts(Phase):
     def __init__(self, context: Context, facts: Facts) -> None:
         super().__init__(context)
         self._facts = facts
+        self.deadline_at = facts.request.head_at + context.surface.bounds.seconds
 
     def fail(self, error: ApiError) -> Step:
         """As before, and the client is told how it stands with its limits."""

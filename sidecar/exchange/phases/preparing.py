@@ -30,7 +30,7 @@ class Waiting(Phase):
         context.report.timing.head_at = event.head_at
         target = context.surface.target(event.headers)
         if target.operation is not Operation.CREATE_RESPONSE:
-            reply = answer_at_once(target, context.surface, context.catalog)
+            reply = answer_at_once(target, context.surface, context.catalog, event.caller.organization)
             return self._end(reply.outcome, [reply])
         facts = Facts(context.surface, context.catalog, event, context.entropy)
         return _next_ask(context, facts, context.asks, event.at)

@@ -65,7 +65,7 @@ def _errors(surface: Surface, codes: Iterable[str], headers: Iterable[str] = ())
     """One answer for each status that those of ``codes`` have which the surface knows, with further ``headers``."""
     by_status: dict[int, list[str]] = {}
     for code in codes:
-        if code in surface.codes:
+        if code in surface.codes and not CODES[code].in_streams:
             by_status.setdefault(CODES[code].status, []).append(code)
     return {str(status): _error(surface, of_status, headers) for status, of_status in sorted(by_status.items())}
 
@@ -94,9 +94,14 @@ def _create_response(surface: Surface) -> Json:
         name: {"value": {"event": name, "data": json_bytes(event).decode()}}
         for name, event in event_examples(surface).items()
     }
+    headers = [
+        {"name": name, "in": "header", "description": words, "schema": {"type": "string"}}
+        for name, words in surface.headers.items()
+    ]
     return {
         "operationId": "createResponse",
         "summary": "Create a response",
+        **({"parameters": headers} if headers else {}),
         "requestBody": {"required": True, "content": {"application/json": body}},
         "responses": {
             "200": {

@@ -18,12 +18,6 @@ from sidecar.surfaces.parameters import OWN_DEFAULT, Parameter
 from sidecar.surfaces.surface import Surface
 
 _LIMITS = RequestLimits()
-_DESCRIPTION = (
-    "What to answer, and how. `null` is the same as leaving a parameter out.\n\n"
-    f"A model may be set otherwise, but in general a request has at most {_LIMITS.max_request_bytes} bytes, "
-    f"{_LIMITS.max_items} items, {_LIMITS.max_tools} tools and {_LIMITS.max_images} images. Arrays and objects are "
-    f"nested at most {MAX_DEPTH} levels deep."
-)
 
 
 class _RequestSchema(GenerateJsonSchema):
@@ -73,8 +67,18 @@ def request_schemas(surface: Surface) -> dict[str, Json]:
         if not row.top_level:
             _describe_member(row, schema, definitions)
     schema["additionalProperties"] = False
-    schema["description"] = _DESCRIPTION
+    schema["description"] = _description(surface)
     return {**definitions, "CreateResponse": schema}
+
+
+def _description(surface: Surface) -> str:
+    most_bytes = surface.bounds.request_bytes or _LIMITS.max_request_bytes
+    return (
+        "What to answer, and how. `null` is the same as leaving a parameter out.\n\n"
+        f"A model may be set otherwise, but in general a request has at most {most_bytes} bytes, "
+        f"{_LIMITS.max_items} items, {_LIMITS.max_tools} tools and {_LIMITS.max_images} images. Arrays and objects are "
+        f"nested at most {MAX_DEPTH} levels deep."
+    )
 
 
 def _parameter(row: Parameter, own: Json) -> Json:

@@ -72,6 +72,26 @@ def test_relative_paths_are_relative_to_the_file(tmp_path: Path) -> None:
         ),
         ({"log_level": "trace"}, "log_level: Input should be 'info' or 'debug'"),
         ({"surfaces": {"node": {"failed_event": "perhaps"}}}, "surfaces.node.failed_event: true or false is needed"),
+        (
+            {"surfaces": {"bureau": {}}},
+            "surfaces.bureau.encrypted_reasoning is sealed, which needs a sealing_key",
+        ),
+        (
+            {"models": [{**MODEL, "catalog": {"slug": "chat"}}]},
+            "models[0].catalog.slug: String should match pattern",
+        ),
+        (
+            {"models": [{**MODEL, "catalog": {"slug": "a/b"}}, {**MODEL, "name": "n", "catalog": {"slug": "a/b"}}]},
+            "a/b is the slug or alias of more than one model of the catalog, or twice of one",
+        ),
+        (
+            {"models": [{**MODEL, "catalog": {"slug": "a/b", "aliases": [{"name": "o/f"}, {"name": "o/f"}]}}]},
+            "o/f is the slug or alias of more than one model of the catalog, or twice of one",
+        ),
+        (
+            {"models": [{**MODEL, "catalog": {"slug": "a/b", "aliases": [{"name": "o/f", "preset": {"top_k": 1}}]}}]},
+            "models[0].catalog.aliases[0].preset.top_k: there is no such key",
+        ),
         ({"images": {"max_pixels": 0}}, "images.max_pixels: Input should be greater than or equal to 1"),
         ({"images": {"ports": []}}, "images.ports: Tuple should have at least 1 item"),
         ({"identity": {"cache_seconds": 5}}, "identity.cache_seconds: Input should be less than or equal to 4"),

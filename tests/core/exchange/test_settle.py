@@ -28,10 +28,11 @@ from sidecar.exchange.plan import Prepare
 from sidecar.exchange.reserve import Reserve, Reserved
 from sidecar.exchange.settle import Settle
 from sidecar.responses.errors import ApiError
-from sidecar.surfaces import SURFACES
+from sidecar.surfaces import SURFACES, Surface
 from tests.core import kit
 from tests.core.backends import text_contracts
 from tests.core.exchange.test_exchange_text import piece
+from tests.core.surfaces.bureau_requests import SERVED, asked
 
 TEXT = Ensemble(
     text_contracts.names("text_input max_tokens stop_words"), batched=True, accumulates=False, tokens_per_block=0
@@ -81,10 +82,10 @@ class Accounted:
         return [command for command in commands if not isinstance(command, Settle)]
 
 
-def accounted(served: ServedModel | None = None, **changes: Any) -> Accounted:
+def accounted(served: ServedModel | None = None, surface: Surface = SURFACES["node"], **changes: Any) -> Accounted:
     asks = (Prepare, Reserve, FetchImages, Settle)
     catalog = kit.catalog(served or kit.model())
-    return Accounted(Exchange(SURFACES["node"], catalog, asks, entropy=bytes(range(18))), **changes)
+    return Accounted(Exchange(surface, catalog, asks, entropy=bytes(range(18))), **changes)
 
 
 def settle(
@@ -99,8 +100,10 @@ def settle(
     return run.leave()
 
 
-def requested(event: RequestComplete, served: ServedModel | None = None) -> ReservationRequest:
-    run = accounted(served)
+def requested(
+    event: RequestComplete, served: ServedModel | None = None, surface: Surface = SURFACES["node"]
+) -> ReservationRequest:
+    run = accounted(served, surface)
     run.handle(event)
     assert run.asked is not None
     return run.asked
@@ -127,6 +130,13 @@ def test_who_asks_is_told_by_authentication_and_the_end_user_by_the_client() -> 
     assert (request.request_id, request.node, request.worker, request.stream) == ("r-1", "n1", "w1", True)
     nobody = requested(kit.request(user="a\x00b"))
     assert (nobody.organization_id, nobody.credential_id, nobody.end_user) == ("local", None, None)
+
+
+def test_a_surface_that_knows_tags_has_them_recorded() -> None:
+    headers = {"ib-user": "u", "ib-tags": "a,b"}
+    made = requested(asked(headers, ib={"tags": ["c"]}, safety_identifier="s"), SERVED, SURFACES["bureau"])
+    assert (made.end_user, made.tags, made.output_tokens) == ("u", "a,b,c", 4096)
+    assert requested(kit.request()).tags is None
 
 
 def test_bytes_of_images_are_reserved_for_those_that_are_fetched() -> None:

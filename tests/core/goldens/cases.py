@@ -23,6 +23,7 @@ from sidecar.images.decode import decode
 from sidecar.responses.errors import ApiError
 from sidecar.responses.reply import Reply
 from sidecar.surfaces import SURFACES
+from sidecar.surfaces.endpoints import Operation
 from tests.core import kit
 from tests.core.goldens.models import DATA, TEMPLATES, model, vocabulary
 from tests.core.goldens.triton import Generation, readable_call, stream
@@ -31,7 +32,6 @@ CASES = sorted(path.parent for path in DATA.glob("*/request.json"))
 _GIVEN = {"request.json", "generation.json"}
 _HEADERS = {
     ":method": "POST",
-    ":path": "/v1/infer/responses",
     "content-type": "application/json",
     "x-request-id": "5f0c7b0e-0000-4000-8000-000000000001",
 }
@@ -76,7 +76,9 @@ def _prompt_files(request: dict[str, Any], contract: str) -> dict[str, str]:
 def _answer_files(surface: str, contract: str, request: dict[str, Any], generation: Generation) -> dict[str, str]:
     streamed = Played(surface, contract, {**request, "stream": True})
     whole = Played(surface, contract, request)
-    files = {f"triton.{contract}.json": readable_call(whole.call)} if whole.call else {}
+    # The surfaces that take it have the same asked of Triton, but for their own limits.
+    told = whole.call if surface == "node" else None
+    files = {f"triton.{contract}.json": readable_call(told)} if told else {}
     for played in (streamed, whole):
         played.feed(contract, generation)
     if isinstance(streamed.commands[0], SendHead):
@@ -97,7 +99,9 @@ class Played:
         self.plan: Plan | None = None
         self.call: CallUpstream | None = None
         body = json.dumps(request).encode()
-        event = RequestComplete(_HEADERS, body, len(body), _HEAD_AT, _UNIX_TIME, _HEAD_AT)
+        endpoints = SURFACES[surface].endpoints
+        path = next(one.path for one in endpoints if one.operation is Operation.CREATE_RESPONSE)
+        event = RequestComplete({**_HEADERS, ":path": path}, body, len(body), _HEAD_AT, _UNIX_TIME, _HEAD_AT)
         self.commands: list[Command] = self.exchange.handle(event)
         while self.commands and isinstance(self.commands[0], Prepare | CheckGuides | FetchImages):
             self.commands = self.exchange.handle(self._perform(self.commands[0]))

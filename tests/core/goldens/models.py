@@ -106,7 +106,13 @@ def model(template: str, contract: str) -> ServedModel:
     source = TEMPLATES[template]
     tokenizer = Tokenizer(vocabulary(), template_source=source, eos_token=END, eos_ids=tuple(encode(END)))
     settings = ModelConfig.model_validate(
-        {"name": "chat", "triton_model": f"chat_{contract}", "tokenizer": DATA, "context_length": 4096}
+        {
+            "name": "chat",
+            "triton_model": f"chat_{contract}",
+            "tokenizer": DATA,
+            "context_length": 4096,
+            "catalog": {"slug": "acme/chat"},
+        }
     )
     return ServedModel(
         settings,

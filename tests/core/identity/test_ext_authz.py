@@ -17,17 +17,18 @@ from sidecar.responses.caller import Caller
 from sidecar.responses.errors import ApiError
 from sidecar.surfaces import SURFACES
 
-KEY, READER = mint(Kind.KEY), mint(Kind.KEY)
+KEY, READER, PROJECT_KEY = mint(Kind.KEY), mint(Kind.KEY), mint(Kind.PROJECT)
 PATH = "/v1/infer/responses"
 
 
 class Holders:
-    """An authenticator that knows two keys."""
+    """An authenticator that knows three keys."""
 
     def __init__(self) -> None:
         self.holders = {
             KEY: Identity(Caller("org_1", "key_1", "alice"), INFERENCE),
             READER: Identity(Caller("org_1", "key_2"), frozenset({"infer:read"})),
+            PROJECT_KEY: Identity(Caller("org_1", "prk_1", "", "support", "test"), INFERENCE),
         }
 
     async def identify(self, secret: Secret) -> Identity:
@@ -146,6 +147,27 @@ async def test_a_key_is_nothing_on_a_trusted_listener() -> None:
 async def test_a_listener_that_is_marked_and_not_configured_lets_nobody_in(caplog: pytest.LogCaptureFixture) -> None:
     assert error(await check(request(bearer(KEY), trusted="true")))[0] == 403
     assert "identity.trusted is not configured" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "header", [bearer(PROJECT_KEY), ("x-api-key", PROJECT_KEY.text)], ids=["authorization", "x-api-key"]
+)
+async def test_a_key_of_a_project_is_taken_on_its_surface(header: tuple[str, str]) -> None:
+    response = await check(request(header, path="/v1/responses", surface="bureau"))
+    assert told(response) == {
+        "x-responses-organization": "org_1",
+        "x-responses-key": "prk_1",
+        "x-responses-project": "support",
+        "x-responses-environment": "test",
+    }
+    assert {"authorization", "cookie", "x-api-key"} <= set(response.ok_response.headers_to_remove)
+
+
+@pytest.mark.parametrize(("surface", "key"), [("bureau", KEY), ("node", PROJECT_KEY)])
+async def test_a_key_is_taken_on_its_own_surface_only(surface: str, key: Secret) -> None:
+    status, members, _ = error(await check(request(bearer(key), surface=surface)))
+    assert (status, members["code"]) == (401, "unauthorized")
+    assert members.get("request_id") == ("r-1" if surface == "bureau" else None)
 
 
 async def test_a_surface_that_is_unknown_is_the_route_s_mistake() -> None:

@@ -53,7 +53,7 @@ def test_a_plan_comes_back_as_it_was_made(asked: RequestComplete) -> None:
 def test_the_model_is_the_one_that_the_exchange_knows() -> None:
     facts, elsewhere = both_ways(request(), SURFACES["node"], catalog(model()))
     plan = elsewhere.read(elsewhere.work(elsewhere.call_of(facts), facts.request.body), facts)
-    assert plan.model is facts.catalog.find("letters")
+    assert plan.model is facts.catalog.model("letters")
 
 
 def test_a_refusal_is_raised_there() -> None:

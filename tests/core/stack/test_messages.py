@@ -106,7 +106,14 @@ def test_a_model_that_ends_is_told_once_and_a_part_ends_the_stack(
 
 
 def test_the_first_screen_says_what_the_model_is_and_how_to_have_a_real_one() -> None:
-    screen = how_to_use("http://127.0.0.1:8080/v1/infer", "b3os_sk_x", ["smollm2-135m", "scripted"])
+    screen = how_to_use(
+        "http://127.0.0.1:8080/v1/infer",
+        "b3os_sk_x",
+        ["smollm2-135m", "scripted"],
+        "http://127.0.0.1:8080/v1",
+        "ib_live_x",
+    )
+    assert "http://127.0.0.1:8080/v1\n  with the key ib_live_x" in screen
     assert "smollm2-135m is tiny" in screen
     assert "writes nonsense" in screen
     assert "docs/configuration.md" in screen

@@ -1,0 +1,56 @@
+"""The bureau surface, ``POST /v1/responses``: OpenAI's endpoint as it is, for teams, by a catalog of models."""
+
+from __future__ import annotations
+
+from sidecar.config.models import BureauSettings
+from sidecar.responses.errors import CODES
+from sidecar.responses.pairing import check_pairing
+from sidecar.responses.request import ResponsesRequest
+from sidecar.surfaces.bounds import Bounds
+from sidecar.surfaces.bureau.attribution import HEADERS, attribution
+from sidecar.surfaces.bureau.catalog import CatalogNames
+from sidecar.surfaces.bureau.errors import ERROR_DETAILS, error_members
+from sidecar.surfaces.bureau.parameters import EXAMPLE, PARAMETERS
+from sidecar.surfaces.bureau.response import MODEL_SCHEMA, RESPONSE_SCHEMA, extension, new_response
+from sidecar.surfaces.bureau.unions import TYPE_WORDS, BureauRequest
+from sidecar.surfaces.credentials import Credentials
+from sidecar.surfaces.endpoints import Endpoint, Operation
+from sidecar.surfaces.parameters import request_type
+from sidecar.surfaces.surface import Surface
+
+
+def _check_pairing(request: ResponsesRequest) -> None:
+    check_pairing(request.input)
+
+
+BUREAU = Surface(
+    title="Responses API",
+    description="The OpenAI Responses API for the models of a catalog.",
+    endpoints=(
+        Endpoint("POST", "/v1/responses", Operation.CREATE_RESPONSE, "infer:run"),
+        Endpoint("GET", "/v1/models", Operation.LIST_MODELS, "infer:read"),
+        Endpoint("GET", "/v1/models/{id}", Operation.RETRIEVE_MODEL, "infer:read", slashes=True),
+        Endpoint("GET", "/v1/openapi.json", Operation.READ_OPENAPI, None),
+    ),
+    request_model=request_type(BureauRequest, PARAMETERS),
+    parameters=PARAMETERS,
+    unsupported="{name} is not supported by this model",
+    type_words=TYPE_WORDS,
+    checks=(_check_pairing,),
+    codes=tuple(CODES),
+    new_response=new_response,
+    extension=extension,
+    error_members=error_members,
+    schemas={"Response": RESPONSE_SCHEMA, "Model": MODEL_SCHEMA, "ErrorDetails": ERROR_DETAILS},
+    example=EXAMPLE,
+    credentials=Credentials(keys=("project",), key_header="x-api-key", sessions=False),
+    names=CatalogNames,
+    attribution=attribution,
+    bounds=Bounds(request_bytes=1024 * 1024, seconds=240.0, silence=30.0),
+    noun="service",
+    place="this endpoint",
+    interrupted="stream_interrupted",
+    headers=HEADERS,
+    tells_notes=False,
+    settings=BureauSettings(),
+)

@@ -1,0 +1,43 @@
+"""The request of the bureau surface: its tools, its extension ``ib``, and its words for what it refuses."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Discriminator, FailFast, Field, Tag
+
+from sidecar.responses.request import ResponsesRequest
+from sidecar.responses.request_model import RequestModel
+from sidecar.responses.tools import ToolChoice, tool_type
+from sidecar.responses.validation import TypeWords
+from sidecar.surfaces.unions import FunctionTool, Item
+
+Tool = Annotated[Annotated[FunctionTool, Tag("<function>")], Discriminator(tool_type)]
+
+
+class Extension(RequestModel):
+    """What is the bureau's own. Members that belong to mixed-model sessions are accepted without effect."""
+
+    tags: Annotated[list[str], FailFast(), Field(max_length=64)] = Field(default_factory=list)
+    session: str | None = None
+
+
+class BureauRequest(ResponsesRequest[Item, Tool, ToolChoice]):
+    """The parameters of ``POST /v1/responses``."""
+
+    ib: Extension | None = None
+
+
+_COSTLY = (
+    *("web_search_preview", "web_search_preview_2025_03_11", "file_search", "code_interpreter", "computer"),
+    *("computer_use_preview", "image_generation", "mcp"),
+)
+_WEB_SEARCH = ("web_search", "web_search_2025_08_26")
+
+TYPE_WORDS: TypeWords = {
+    "item": {"item_reference": "'{path}' refers to an item that is not kept here; send items whole in 'input'."},
+    "tool": {
+        **dict.fromkeys(_COSTLY, "'{path}' is a hosted tool, which is not supported: its cost cannot be reserved."),
+        **dict.fromkeys(_WEB_SEARCH, "'{path}': this model has no route that is certified for web_search."),
+    },
+}

@@ -1,0 +1,214 @@
+"""The bureau surface beside the node's, behind one Envoy: its clients, its keys, its errors, Envoy's own replies."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+from openai import OpenAI
+
+from conformance import PROBES, Endpoint, check_response, check_stream
+from sidecar.identity.secret import Kind, mint
+from stack.first_key import command
+from stack.local import LocalStack
+from tests.e2e.client import script
+from tests.e2e.raw_http import Reply, exchange, request
+
+PATH = "/v1/responses"
+MEMBERS = ["message", "type", "param", "code", "request_id"]
+SLUG = "local/scripted"
+
+
+@pytest.fixture(scope="module")
+def client(stack: LocalStack) -> Iterator[OpenAI]:
+    with OpenAI(base_url=stack.bureau_url, api_key=stack.project_key, max_retries=0) as client:
+        yield client
+
+
+def said(*steps: Any, **body: Any) -> dict[str, Any]:
+    return script(*steps, **{"model": SLUG, **body})
+
+
+def ask(
+    stack: LocalStack, body: dict[str, Any] | bytes, *headers: str, path: str = PATH, key: str | None = None
+) -> Reply:
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    key = stack.project_key if key is None else key
+    sent = request("POST", path, key=key or None, headers=["Content-Type: application/json", *headers], body=content)
+    return exchange(stack.port, [sent])
+
+
+def error_of(reply: Reply) -> dict[str, Any]:
+    """The error, after a look that it has the surface's shape."""
+    error: dict[str, Any] = reply.json()["error"]
+    assert sorted(error) == sorted(MEMBERS)
+    assert error["request_id"] == reply.headers["x-request-id"]
+    assert "x-local-reply" not in reply.headers
+    return error
+
+
+def test_the_sdk_gets_a_response_with_openai_s_members(client: OpenAI) -> None:
+    raw = client.responses.with_raw_response.create(**said("Hello"), metadata={"a": "b"})
+    assert check_response(json.loads(raw.text)) == []
+    response = raw.parse()
+    assert response.output_text == "Hello"
+    assert (response.model, response.store, response.max_output_tokens) == (SLUG, False, 4096)
+    assert (response.service_tier, response.metadata) == ("default", {"a": "b"})
+    assert response.model_extra is not None and "b3os" not in response.model_extra
+
+
+def test_the_sdk_streams(client: OpenAI) -> None:
+    with client.responses.stream(**said("One", " two")) as stream:
+        events = list(stream)
+        final = stream.get_final_response()
+    assert events[0].type == "response.created"
+    assert final.output_text == "One two"
+
+
+def test_the_cpu_model_answers_by_its_vendor_s_name(client: OpenAI) -> None:
+    response = client.responses.create(model="smollm2-135m", input="Hello", max_output_tokens=4)
+    assert response.model == "local/smollm2-135m"
+    assert response.usage is not None and response.usage.output_tokens > 0
+
+
+def test_models_are_listed_and_found(stack: LocalStack, client: OpenAI) -> None:
+    listed = {model.id: model.owned_by for model in client.models.list()}
+    assert list(listed) == stack.slugs()
+    assert set(listed.values()) == {"local"}
+    assert client.models.retrieve("scripted").id == SLUG
+
+
+def test_what_is_not_there_yet_is_refused(client: OpenAI) -> None:
+    for parameters in ({"store": True}, {"previous_response_id": "resp_1"}, {"background": True}):
+        with pytest.raises(openai.BadRequestError) as refused:
+            client.responses.create(**said(), **parameters)
+        assert (refused.value.code, refused.value.param) == ("unsupported_parameter", next(iter(parameters)))
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "code"), [("acme/none", 404, "model_not_available"), ("none", 404, "model_not_available")]
+)
+def test_a_model_that_is_not_in_the_catalog(client: OpenAI, name: str, status: int, code: str) -> None:
+    with pytest.raises(openai.NotFoundError) as refused:
+        client.responses.create(model=name, input="Hello")
+    assert (refused.value.status_code, refused.value.code, refused.value.param) == (status, code, "model")
+
+
+def test_a_key_is_taken_in_either_header_and_on_its_surface_only(stack: LocalStack) -> None:
+    body = said("x")
+    assert ask(stack, body).status == 200
+    assert ask(stack, body, f"x-api-key: {stack.project_key}", key="").status == 200
+    both = error_of(ask(stack, body, f"x-api-key: {stack.project_key}"))
+    assert both["message"] == "More than one credential was sent; send exactly one."
+    for key in (stack.api_key, stack.project_key[:-1], mint(Kind.PROJECT).text):
+        reply = ask(stack, body, key=key)
+        assert (reply.status, error_of(reply)["code"]) == (401, "unauthorized")
+    on_node = ask(stack, {**body, "model": "scripted"}, path="/v1/infer/responses", key=stack.project_key)
+    assert (on_node.status, on_node.error()["code"]) == (401, "unauthorized")
+
+
+@pytest.mark.parametrize(
+    ("line", "content_type", "status", "code"),
+    [
+        ("GET /v1/responses", None, 405, "method_not_allowed"),
+        ("POST /v1/models", None, 405, "method_not_allowed"),
+        ("GET /v1/nothing", None, 404, "not_found"),
+        ("POST /v1/responses/compact", None, 404, "not_found"),
+        ("POST /v1/responses", "application/grpc", 415, "unsupported_media_type"),
+        ("POST /v1/responses", "text/plain", 415, "unsupported_media_type"),
+    ],
+)
+def test_envoy_s_own_replies_have_the_shape(
+    stack: LocalStack, line: str, content_type: str | None, status: int, code: str
+) -> None:
+    method, path = line.split()
+    headers = [f"Content-Type: {content_type}"] if content_type else []
+    sent = request(method, path, key=stack.project_key, headers=headers, body=b"{}" if content_type else b"")
+    reply = exchange(stack.port, [sent])
+    assert (reply.status, error_of(reply)["code"]) == (status, code)
+    keyless = exchange(stack.port, [request(method, path, headers=headers)])
+    assert (keyless.status, error_of(keyless)["code"]) == (401, "unauthorized")
+
+
+@pytest.mark.parametrize("line", ["GET /v1/infer/responses", "GET /v1/infer/nothing", "GET /nothing"])
+def test_the_node_s_have_its_own(stack: LocalStack, line: str) -> None:
+    method, path = line.split()
+    for key in (None, stack.api_key):
+        assert "request_id" not in exchange(stack.port, [request(method, path, key=key)]).error()
+
+
+def test_a_body_above_a_mebibyte_is_told_both_numbers(stack: LocalStack) -> None:
+    body = json.dumps(said(instructions="x" * (1 << 20))).encode()
+    reply = ask(stack, body)
+    assert (reply.status, error_of(reply)["code"]) == (413, "payload_too_large")
+    assert str(len(body)) in error_of(reply)["message"]
+    assert "this endpoint accepts at most 1048576" in error_of(reply)["message"]
+
+
+def test_a_stream_that_breaks_ends_with_stream_interrupted_alone(stack: LocalStack) -> None:
+    reply = ask(stack, said("some", {"error": "cuda failure"}, stream=True))
+    events, violations = check_stream(reply.body)
+    assert not [violation for violation in violations if violation.rule != "answer-failed"]
+    assert [event.type for event in events][-2:] == ["response.output_text.delta", "error"]
+    error = events[-1].data["error"]
+    assert (error["code"], error["request_id"]) == ("stream_interrupted", reply.headers["x-request-id"])
+
+
+def test_a_failure_before_the_first_token_is_a_plain_error(stack: LocalStack) -> None:
+    reply = ask(stack, said({"error": "maximum queue size"}, stream=True))
+    assert (reply.status, error_of(reply)["code"]) == (503, "capacity_unavailable")
+
+
+def test_end_user_and_tags_are_recorded(stack: LocalStack) -> None:
+    headers = ["ib-user: alice", "ib-tags: team:support, nightly", "ib-session: s-1", "X-Client-Request-ID: mine"]
+    reply = ask(stack, said("x", ib={"tags": ["extra"], "pool": ["a", "b"]}, user="bob"), *headers)
+    assert reply.status == 200
+    record = recorded(stack, reply.headers["x-request-id"])
+    assert (record["end_user"], record["tags"]) == ("alice", "team:support,nightly,extra")
+    assert record["model"] == "scripted"
+
+
+def recorded(stack: LocalStack, request_id: str) -> dict[str, Any]:
+    """The usage record of a request, once it is there."""
+    from sqlalchemy import select
+
+    from sidecar.config.load import load, read_store_url
+    from sidecar.store import connect
+    from sidecar.store.tables import usage_records
+
+    url, deadline = read_store_url(load(stack.sidecar.config).store), time.monotonic() + 30
+    while True:
+        with connect(url) as connection:
+            wanted = select(usage_records).where(usage_records.c.request_id == request_id)
+            row = connection.execute(wanted).mappings().one_or_none()
+        if row is not None:
+            return dict(row)
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_a_key_of_a_project_is_made_by_a_command(stack: LocalStack) -> None:
+    options = ("--project", "support", "--environment", "test")
+    made = command(stack.sidecar.config, "keys", "create", "local", *options)
+    assert (made["project"], made["environment"], made["secret"][:8]) == ("support", "test", "ib_live_")
+    assert ask(stack, said("x"), key=made["secret"]).status == 200
+
+
+def test_the_document_is_the_one_that_is_kept(stack: LocalStack) -> None:
+    reply = exchange(stack.port, [request("GET", "/v1/openapi.json")])
+    kept = Path(__file__).parents[2] / "docs" / "openapi.bureau.json"
+    assert reply.json() == json.loads(kept.read_text())
+
+
+def test_verify_finds_nothing_but_what_a_script_cannot_do(stack: LocalStack) -> None:
+    """The scripted model makes no calls by itself, and keeps to no schema."""
+    results = list(Endpoint(stack.bureau_url, stack.project_key).results(SLUG))
+    needs_more = {probe.name for probe in PROBES if probe.optional}
+    faults = {result.probe: result.violations for result in results if not result.sound}
+    assert len(results) > len(PROBES)
+    assert not faults.keys() - needs_more, faults

@@ -5,15 +5,20 @@ The same chain serves streamed and non-streamed requests, so that the final resp
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sidecar.backends.backend import FinishReason, Piece, Reader
 from sidecar.generation.segments import ARGUMENTS, CALL, CALL_DONE, REASONING, TEXT, Kind, Parser, Segment
 from sidecar.generation.stops import StopStrings
+from sidecar.responses.custom_input import arguments_of
 from sidecar.responses.errors import ApiError
 from sidecar.responses.events import EventWriter
 from sidecar.responses.json_text import Json
 from sidecar.responses.marks import BEGUN, NOTHING, REASONING_AT
 from sidecar.responses.open_items import ItemStatus
 from sidecar.responses.usage import Usage
+
+_CALLS = frozenset({"function_call", "custom_tool_call"})
 
 
 class Answer:
@@ -49,6 +54,8 @@ class Answer:
         self._has_its_call = False
         # The kind of the open item, by the segment that grows it.
         self._open: Kind | None = None
+        # What tells more of the open item.
+        self._grow: Callable[[str], bytes] = writer.delta
         self._space: list[str] = []
         self._events: list[bytes] = []
 
@@ -62,7 +69,9 @@ class Answer:
     def calls(self) -> list[tuple[str, str]]:
         """The name and the arguments of each call of a closed answer."""
         items = self._writer.output
-        return [(item["name"], item["arguments"]) for item in items if item["type"] == "function_call"]
+        calls = [(item["name"], item["arguments"]) for item in items if item["type"] == "function_call"]
+        custom = [(item["name"], arguments_of(item["input"])) for item in items if item["type"] == "custom_tool_call"]
+        return calls + custom
 
     def feed(self, data: bytes) -> bytes:
         """The events that the upstream's ``data`` adds; none when it completes nothing that shows.
@@ -146,7 +155,7 @@ class Answer:
             return b""
         kind, text = segment
         if kind is self._open:
-            return self._writer.delta(text)
+            return self._grow(text)
         if kind is TEXT:
             return self._begin_text(text)
         if kind is REASONING:
@@ -154,7 +163,10 @@ class Answer:
         if kind is CALL:
             closing = self._close_item("completed")
             self._open = ARGUMENTS
-            return closing + self._writer.open_call(text)
+            opening = self._writer.open_call(text)
+            if self._writer.in_custom_call:
+                self._grow = self._writer.input_delta
+            return closing + opening
         self._has_its_call = kind is CALL_DONE and not self._parallel_calls
         return self._close_item("completed" if kind is CALL_DONE else "incomplete")
 
@@ -169,7 +181,7 @@ class Answer:
     def _needs_message(self, finish_reason: FinishReason) -> bool:
         """Whether an empty message must be added: clients wait for one, unless the answer was cut before it."""
         shown = [item["type"] for item in self._writer.output]
-        if self._open in (TEXT, ARGUMENTS) or "message" in shown or "function_call" in shown:
+        if self._open in (TEXT, ARGUMENTS) or "message" in shown or not _CALLS.isdisjoint(shown):
             return False
         return finish_reason == "stop" or not (shown or self._open)
 
@@ -183,5 +195,5 @@ class Answer:
     def _close_item(self, status: ItemStatus) -> bytes:
         if self._open is None:
             return b""
-        self._open = None
+        self._open, self._grow = None, self._writer.delta
         return self._writer.close(status)

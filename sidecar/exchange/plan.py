@@ -42,7 +42,8 @@ class Plan:
 
     ``body`` is the upstream's request; ``None`` while it waits for images. ``opened`` tells that the answer begins
     inside the reasoning. ``output_limited`` is whether the client named a limit for the answer. ``attribution`` is
-    whom it is counted for. A plan may come from another process: it holds nothing that cannot be sent from there.
+    whom it is counted for. ``custom_tools`` are the names of the tools that take a text in the place of arguments. A
+    plan may come from another process: it holds nothing that cannot be sent from there.
     """
 
     model: ServedModel
@@ -60,6 +61,7 @@ class Plan:
     response: Json
     output_limited: bool
     attribution: Attribution
+    custom_tools: frozenset[str] = frozenset()
 
     @property
     def guided(self) -> bool:
@@ -167,6 +169,7 @@ def make_plan(facts: Facts) -> Plan:
         ),
         output_limited=request.max_output_tokens is not None,
         attribution=attribution,
+        custom_tools=frozenset(tool.name for tool in request.tools if tool.called_as == "custom_tool_call"),
     )
 
 

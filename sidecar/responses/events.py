@@ -12,13 +12,16 @@ whole events; joining and sending them is the caller's work.
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 
+from sidecar.responses.custom_input import CustomInput
 from sidecar.responses.errors import ApiError
 from sidecar.responses.ids import ResponseIds
 from sidecar.responses.json_text import Json, json_bytes, json_string
 from sidecar.responses.open_items import (
     ItemStatus,
     OpenCall,
+    OpenCustomCall,
     OpenItem,
     OpenMessage,
     OpenReasoning,
@@ -31,14 +34,22 @@ class EventWriter:
     """Writes one response's events in order, numbers them and keeps the finished items.
 
     Items are strictly one after another. ``response`` holds the members of the response object that do not change while
-    it runs; the writer adds ``status``, ``output`` and ``usage``. ``reasoning`` is how reasoning is shown.
-    ``next_number`` is the number of the next event.
+    it runs; the writer adds ``status``, ``output`` and ``usage``. ``reasoning`` is how reasoning is shown, ``custom``
+    are the names of the custom tools. ``next_number`` is the number of the next event.
     """
 
-    def __init__(self, ids: ResponseIds, response: Json, reasoning: ReasoningForm | None = None) -> None:
+    def __init__(
+        self,
+        ids: ResponseIds,
+        response: Json,
+        reasoning: ReasoningForm | None = None,
+        custom: Collection[str] = (),
+    ) -> None:
         self._ids = ids
         self._response = response
         self._reasoning = reasoning or ReasoningForm()
+        self._custom = custom
+        self._input = CustomInput()
         self.next_number = 0
         self._output: list[Json] = []
         self._open: OpenItem | None = None
@@ -72,8 +83,12 @@ class EventWriter:
         return self._open_item(OpenReasoning(self._ids.item("reasoning", index), index, self._reasoning))
 
     def open_call(self, name: str) -> bytes:
-        """A call of the function ``name`` begins."""
+        """A call of the function or custom tool ``name`` begins."""
         index = len(self._output)
+        if name in self._custom:
+            self._input = CustomInput()
+            id_ = self._ids.item("custom_tool_call", index)
+            return self._open_item(OpenCustomCall(id_, index, self._ids.call(index), name))
         return self._open_item(OpenCall(self._ids.item("function_call", index), index, self._ids.call(index), name))
 
     def delta(self, text: str) -> bytes:
@@ -88,16 +103,29 @@ class EventWriter:
             self.next_number += 1
         return events
 
+    @property
+    def in_custom_call(self) -> bool:
+        """Whether the open item is a call of a custom tool."""
+        return isinstance(self._open, OpenCustomCall)
+
+    def input_delta(self, arguments: str) -> bytes:
+        """What more ``arguments`` of the open call of a custom tool tell of its input."""
+        told = self._input.feed(arguments)
+        return self.delta(told) if told else b""
+
     def close(self, status: ItemStatus) -> bytes:
         """The open item ends."""
         item = self._open
         assert item is not None, "only an open item closes"
+        last = b""
+        if self.in_custom_call and status == "completed" and (rest := self._input.end()):
+            last = self.delta(rest)
         self._open = None
         text = item.text
         snapshot = item.snapshot(status, text)
         self._output.append(snapshot)
         done = {"output_index": item.output_index, "item": snapshot}
-        return self._events([*item.closing(text), ("response.output_item.done", done)])
+        return last + self._events([*item.closing(text), ("response.output_item.done", done)])
 
     def finish(self, response: Json) -> bytes:
         """The event of a response that has ended; its name follows ``response["status"]``."""

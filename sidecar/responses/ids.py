@@ -1,4 +1,4 @@
-"""The one place that makes ids: ``resp_<ulid>``, ``msg_|rs_|fc_<ulid>_<output_index>``, ``call_<random>``.
+"""The one place that makes ids: ``resp_<ulid>``, ``msg_|rs_|fc_|ctc_<ulid>_<output_index>``, ``call_<random>``.
 
 All ids of one response share one ULID (26 characters, lower case, Crockford's base 32), so that a log line about an
 item leads to its response. Time and randomness are passed in.
@@ -10,10 +10,10 @@ import hashlib
 from dataclasses import dataclass
 from typing import Literal
 
-ItemKind = Literal["message", "reasoning", "function_call"]
+ItemKind = Literal["message", "reasoning", "function_call", "custom_tool_call"]
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
-_PREFIX: dict[ItemKind, str] = {"message": "msg", "reasoning": "rs", "function_call": "fc"}
+_PREFIX: dict[ItemKind, str] = {"message": "msg", "reasoning": "rs", "function_call": "fc", "custom_tool_call": "ctc"}
 
 
 def ulid(unix_ms: int, randomness: bytes) -> str:

@@ -7,6 +7,7 @@ Source: OpenAI's streaming reference; the order within an item is fixed:
 * reasoning: the same with ``reasoning_text``; mirrored, its text is also that of a summary, whose
   ``reasoning_summary_part.added``, ``reasoning_summary_text.delta``…, ``reasoning_summary_text.done`` and
   ``reasoning_summary_part.done`` each follow their counterpart
+* custom tool call: as a function call, with ``custom_tool_call_input`` for ``function_call_arguments``
 * function call: ``output_item.added``, ``function_call_arguments.delta``…, ``function_call_arguments.done``,
   ``output_item.done``
 
@@ -202,3 +203,24 @@ class OpenCall(OpenItem):
     def closing(self, text: str) -> list[UnnumberedEvent]:
         """The whole arguments."""
         return [("response.function_call_arguments.done", {**self.place, "arguments": text, "name": self._name})]
+
+
+class OpenCustomCall(OpenCall):
+    """A call of one of the request's custom tools; its text is the input."""
+
+    delta_type = "response.custom_tool_call_input.delta"
+
+    def snapshot(self, status: ItemStatus, text: str) -> Json:
+        """The custom tool call."""
+        return {
+            "type": "custom_tool_call",
+            "id": self.id,
+            "status": status,
+            "call_id": self._call_id,
+            "name": self._name,
+            "input": text,
+        }
+
+    def closing(self, text: str) -> list[UnnumberedEvent]:
+        """The whole input."""
+        return [("response.custom_tool_call_input.done", {**self.place, "input": text})]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 from typing_extensions import TypeVar
@@ -18,6 +18,9 @@ ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]+$", max_length=128)]
 
 class FunctionTool(RequestModel):
     """A function the model may call. Without ``parameters`` it takes no arguments."""
+
+    called_as: ClassVar[Literal["function_call", "custom_tool_call"]] = "function_call"
+    """The type of the item that calls of it are."""
 
     type: Literal["function"]
     name: ToolName

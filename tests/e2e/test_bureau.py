@@ -150,6 +150,19 @@ def test_a_body_above_a_mebibyte_is_told_both_numbers(stack: LocalStack) -> None
     assert "this endpoint accepts at most 1048576" in error_of(reply)["message"]
 
 
+def test_a_custom_tool_is_called(client: OpenAI) -> None:
+    call = '<tool_call>{"name": "shell", "arguments": {"input": "ls \\"a\\""}}</tool_call>'
+    tool: Any = {"type": "custom", "name": "shell"}
+    with client.responses.stream(**said(call), tools=[tool]) as stream:
+        deltas = [event.delta for event in stream if event.type == "response.custom_tool_call_input.delta"]
+        (item,) = stream.get_final_response().output
+    assert item.type == "custom_tool_call"
+    assert (item.name, item.input, "".join(deltas)) == ("shell", 'ls "a"', 'ls "a"')
+    output: Any = {"type": "custom_tool_call_output", "call_id": item.call_id, "output": "a"}
+    sent: Any = [item.to_dict(), output, {"role": "user", "content": said("done")["input"]}]
+    assert client.responses.create(model=SLUG, input=sent, tools=[tool]).output_text == "done"
+
+
 def test_a_stream_that_breaks_ends_with_stream_interrupted_alone(stack: LocalStack) -> None:
     reply = ask(stack, said("some", {"error": "cuda failure"}, stream=True))
     events, violations = check_stream(reply.body)

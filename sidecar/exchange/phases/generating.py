@@ -32,7 +32,7 @@ class LiveAnswer:
     def __init__(self, plan: Plan, reader: Reader, report: Report) -> None:
         self.plan = plan
         self.reader = reader
-        self.writer = EventWriter(plan.ids, plan.response, plan.reasoning)
+        self.writer = EventWriter(plan.ids, plan.response, plan.reasoning, plan.custom_tools)
         self.answer = Answer(
             reader,
             self.writer,

@@ -7,6 +7,7 @@ from sidecar.responses.errors import CODES
 from sidecar.responses.pairing import check_pairing
 from sidecar.responses.request import ResponsesRequest
 from sidecar.surfaces.bounds import Bounds
+from sidecar.surfaces.bureau.answers import ANSWER_SCHEMAS
 from sidecar.surfaces.bureau.attribution import HEADERS, attribution
 from sidecar.surfaces.bureau.catalog import CatalogNames
 from sidecar.surfaces.bureau.errors import ERROR_DETAILS, error_members
@@ -41,7 +42,7 @@ BUREAU = Surface(
     new_response=new_response,
     extension=extension,
     error_members=error_members,
-    schemas={"Response": RESPONSE_SCHEMA, "Model": MODEL_SCHEMA, "ErrorDetails": ERROR_DETAILS},
+    schemas={**ANSWER_SCHEMAS, "Response": RESPONSE_SCHEMA, "Model": MODEL_SCHEMA, "ErrorDetails": ERROR_DETAILS},
     example=EXAMPLE,
     credentials=Credentials(keys=("project",), key_header="x-api-key", sessions=False),
     names=CatalogNames,

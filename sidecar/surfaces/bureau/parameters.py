@@ -58,11 +58,11 @@ PARAMETERS = (
         EachOf(_INCLUDES),
         "`reasoning.encrypted_content` asks for reasoning as sealed text, to be sent back; the others have no effect.",
     ),
-    Parameter("tools", Accepted(), "Functions that the model may call, each name once."),
+    Parameter("tools", Accepted(), "Functions and custom tools that the model may call, each name once."),
     Parameter(
         "tool_choice",
         Accepted(),
-        "`none`, `auto`, `required` (one call or more), or the one function that has to be called.",
+        "`none`, `auto`, `required` (one call or more), or the one tool that has to be called.",
     ),
     Parameter("parallel_tool_calls", Accepted(), "With `false`, an answer ends with its first call."),
     Parameter("metadata", Accepted(), "Echoed in the response; the model does not see it."),

@@ -6,13 +6,36 @@ from typing import Annotated
 
 from pydantic import Discriminator, FailFast, Field, Tag
 
+from sidecar.responses.items import (
+    AssistantMessage,
+    FunctionCall,
+    FunctionCallOutput,
+    InputMessage,
+    ReasoningItem,
+    item_type,
+)
+from sidecar.responses.parts import AssistantPart
 from sidecar.responses.request import ResponsesRequest
 from sidecar.responses.request_model import RequestModel
-from sidecar.responses.tools import ToolChoice, tool_type
+from sidecar.responses.tools import tool_type
 from sidecar.responses.validation import TypeWords
-from sidecar.surfaces.unions import FunctionTool, Item
+from sidecar.surfaces.bureau.custom import CustomTool, CustomToolCall, CustomToolCallOutput, ToolChoice
+from sidecar.surfaces.unions import FunctionTool, InputPart, ToolOutputPart
 
-Tool = Annotated[Annotated[FunctionTool, Tag("<function>")], Discriminator(tool_type)]
+Tool = Annotated[
+    Annotated[FunctionTool, Tag("<function>")] | Annotated[CustomTool, Tag("<custom>")], Discriminator(tool_type)
+]
+
+Item = Annotated[
+    Annotated[InputMessage[InputPart], Tag("<message>")]
+    | Annotated[AssistantMessage[AssistantPart], Tag("<assistant message>")]
+    | Annotated[FunctionCall, Tag("<function_call>")]
+    | Annotated[FunctionCallOutput[ToolOutputPart], Tag("<function_call_output>")]
+    | Annotated[CustomToolCall, Tag("<custom_tool_call>")]
+    | Annotated[CustomToolCallOutput, Tag("<custom_tool_call_output>")]
+    | Annotated[ReasoningItem, Tag("<reasoning>")],
+    Discriminator(item_type),
+]
 
 
 class Extension(RequestModel):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sidecar.responses.json_text import Json
 from sidecar.surfaces.openapi.answers import OUTPUT_ITEM
 from sidecar.surfaces.openapi.shorthand import COUNT, STRING, const, list_of, object_of, or_null, ref
 
 _RESPONSE: dict[str, Json] = {"response": ref("Response")}
-_ITEM: dict[str, Json] = {"output_index": COUNT, "item": OUTPUT_ITEM}
 _IN_ITEM: dict[str, Json] = {"item_id": STRING, "output_index": COUNT}
 _IN_CONTENT: dict[str, Json] = {**_IN_ITEM, "content_index": COUNT}
 _IN_SUMMARY: dict[str, Json] = {**_IN_ITEM, "summary_index": COUNT}
@@ -20,10 +21,13 @@ _DELTA: dict[str, Json] = {"delta": STRING}
 _TEXT: dict[str, Json] = {"text": STRING}
 _LOGPROBS: dict[str, Json] = {"logprobs": list_of({"type": "object"})}
 
-_EVENTS: dict[str, tuple[str, dict[str, Json]]] = {
+EventTypes = Mapping[str, tuple[str, Mapping[str, Json]]]
+"""Types of events: what each means, and the schemas of its members beyond ``type`` and ``sequence_number``."""
+
+_EVENTS: EventTypes = {
     "response.created": ("The answer begins.", _RESPONSE),
     "response.in_progress": ("The answer is being made.", _RESPONSE),
-    "response.output_item.added": ("An item begins.", _ITEM),
+    "response.output_item.added": ("An item begins.", {"output_index": COUNT}),
     "response.content_part.added": ("A part of an item begins.", _PART),
     "response.output_text.delta": ("More of a message.", {**_IN_CONTENT, **_DELTA, **_LOGPROBS}),
     "response.output_text.done": ("All of a message.", {**_IN_CONTENT, **_TEXT, **_LOGPROBS}),
@@ -39,7 +43,7 @@ _EVENTS: dict[str, tuple[str, dict[str, Json]]] = {
         {**_IN_ITEM, "arguments": STRING, "name": STRING},
     ),
     "response.content_part.done": ("A part is whole.", _PART),
-    "response.output_item.done": ("An item is whole, or as whole as it gets.", _ITEM),
+    "response.output_item.done": ("An item is whole, or as whole as it gets.", {"output_index": COUNT}),
     "response.completed": ("The answer is whole. Nothing follows.", _RESPONSE),
     "response.incomplete": ("The answer was cut. Nothing follows.", _RESPONSE),
     "response.failed": ("The answer broke off. `error` follows.", _RESPONSE),
@@ -55,24 +59,32 @@ def _name(type_: str) -> str:
     return "".join(word.capitalize() for word in type_.replace(".", "_").split("_")) + "Event"
 
 
-EVENT_SCHEMAS: dict[str, Json] = {
-    **{
-        _name(type_): object_of(meaning, {"type": const(type_), "sequence_number": COUNT, **members})
-        for type_, (meaning, members) in _EVENTS.items()
-    },
-    "ServerSentEvent": object_of(
-        "An event of the stream, as its fields.",
-        {
-            "event": STRING | {"description": "The event's type."},
-            "data": STRING | {"contentMediaType": "application/json", "contentSchema": ref("StreamEvent")},
+def event_schemas(item: Json, more: EventTypes) -> dict[str, Json]:
+    """The schemas of all events whose items fit ``item``, with ``more`` types of a surface's own."""
+    events = {type_: (meaning, dict(members)) for type_, (meaning, members) in {**_EVENTS, **more}.items()}
+    for type_ in ("response.output_item.added", "response.output_item.done"):
+        events[type_][1]["item"] = item
+    return {
+        **{
+            _name(type_): object_of(meaning, {"type": const(type_), "sequence_number": COUNT, **members})
+            for type_, (meaning, members) in events.items()
         },
-    ),
-    "StreamEvent": {
-        "description": "The data of one event; the event's name is its `type`. `sequence_number` counts from 0.",
-        "oneOf": [ref(_name(type_)) for type_ in _EVENTS],
-        "discriminator": {
-            "propertyName": "type",
-            "mapping": {type_: ref(_name(type_))["$ref"] for type_ in _EVENTS},
+        "ServerSentEvent": object_of(
+            "An event of the stream, as its fields.",
+            {
+                "event": STRING | {"description": "The event's type."},
+                "data": STRING | {"contentMediaType": "application/json", "contentSchema": ref("StreamEvent")},
+            },
+        ),
+        "StreamEvent": {
+            "description": "The data of one event; the event's name is its `type`. `sequence_number` counts from 0.",
+            "oneOf": [ref(_name(type_)) for type_ in events],
+            "discriminator": {
+                "propertyName": "type",
+                "mapping": {type_: ref(_name(type_))["$ref"] for type_ in events},
+            },
         },
-    },
-}
+    }
+
+
+EVENT_SCHEMAS = event_schemas(OUTPUT_ITEM, {})

@@ -14,6 +14,7 @@ from bench.candidates import candidates, running
 from bench.chain import chain_table, measure_chain
 from bench.comparison import Results, disturbances, to_json
 from bench.figures import NothingMeasuredError
+from bench.growth import growth
 from bench.hostile import hostile
 from bench.ledger import measure as measure_ledger
 from bench.loads import Load, main_loads, many_streams, one_token
@@ -80,6 +81,7 @@ def main() -> None:
     other = parser.add_mutually_exclusive_group()
     other.add_argument("--profile", action="store_true", help="show where the time of a token goes instead")
     other.add_argument("--chain", action="store_true", help="measure the sidecar's own work without I/O instead")
+    other.add_argument("--growth", action="store_true", help="measure how costs grow, and what a stream holds, instead")
     other.add_argument("--hostile", action="store_true", help="measure honest clients beside attacks instead")
     other.add_argument("--accounts", action="store_true", help="measure what accounts add to a request instead")
     other.add_argument("--store", action="store_true", help="measure the ledger on PostgreSQL and SQLite instead")
@@ -94,8 +96,8 @@ def main() -> None:
             _chain(options)
         elif options.hostile:
             print(hostile(_RUN_DIR, progress))
-        elif options.profile or options.accounts:
-            measure = profile.measure if options.profile else accounts.measure
+        elif options.profile or options.accounts or options.growth:
+            measure = profile.measure if options.profile else accounts.measure if options.accounts else growth
             with Upstream(_RUN_DIR, progress) as upstream:
                 print(measure(_RUN_DIR, upstream, progress))
         else:

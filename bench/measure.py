@@ -54,19 +54,19 @@ class Bench:
         self._upstream = upstream
         self._driver = native.command("load", progress)
 
-    def play(self, node: Node, load: Load) -> driver.Run:
-        """Begin a load."""
+    def play(self, node: Node, load: Load, request: bytes = b"") -> driver.Run:
+        """Begin a load, of a short request unless there is another one."""
         self._upstream.answer_by(load)
-        request = driver.request(node.port, node.path, node.key, MODEL)
+        request = request or driver.request(node.port, node.path, node.key, MODEL)
         return driver.Run(self._driver, self._upstream.script, node.port, load, request)
 
-    def measure(self, node: Node, load: Load, idle: Mapping[str, float]) -> Measurement:
+    def measure(self, node: Node, load: Load, idle: Mapping[str, float], request: bytes = b"") -> Measurement:
         """Play a load and measure it while all its streams run; ``idle`` is :func:`idle_load` of the node.
 
         Raises:
             NothingMeasuredError: no request succeeded.
         """
-        run = self.play(node, load)
+        run = self.play(node, load, request)
         begin, end = (run.start + moment for moment in load.steady)
         sleep_until(begin)
         before = _snapshot(node)

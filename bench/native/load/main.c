@@ -217,7 +217,7 @@ static void print_answers(void) {
 }
 
 int main(int argc, char **argv) {
-    static char whole[1 << 16];
+    static char whole[1 << 20];
     if (argc != 8) return fprintf(stderr, "usage: load SCRIPT PORT STREAMS RAMP REPEAT LIMIT START < REQUEST\n"), 2;
     read_words(argv[1]);
     request = whole, request_size = fread(whole, 1, sizeof whole, stdin);

@@ -1,9 +1,6 @@
 """What a token costs: calls of Python functions in the core, which do not depend on the machine."""
 
-import gc
-import sys
 from collections.abc import Sequence
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -12,6 +9,7 @@ from sidecar.exchange.exchange import Exchange
 from sidecar.generation.style import Style, choose_style
 from sidecar.prompts.detokenizer import ByteLevelDetokenizer, Detokenizer
 from tests.core import kit
+from tests.core.python_calls import counted_calls
 
 WORDS = [f" word{number}" for number in range(50)]
 FIRST_WORD = 1000
@@ -44,23 +42,10 @@ def answering(style: Style, before: str, **body: Any) -> Exchange:
 
 def calls_for(exchange: Exchange, tokens: Sequence[bytes]) -> int:
     """How many Python functions are called, or generators resumed, while ``exchange`` reads ``tokens``."""
-    calls = 0
-
-    def count(frame: FrameType, event: str, argument: object) -> None:
-        nonlocal calls
-        calls += event == "call"
-
-    profiler = sys.getprofile()
-    # Other libraries of the tests have the garbage collector call them.
-    gc.disable()
-    sys.setprofile(count)
-    try:
+    with counted_calls("sidecar.") as calls:
         for token in tokens:
             exchange.upstream(token, 101.0)
-    finally:
-        sys.setprofile(profiler)
-        gc.enable()
-    return calls
+    return calls.total()
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-import sys
-from collections import Counter
-from types import FrameType
 
 import pytest
 from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, ProcessingResponse
@@ -20,6 +16,7 @@ from sidecar.responses.errors import ApiError
 from sidecar.responses.marks import Counts
 from tests.core.extproc.test_grpc_aio import WIRES, Node, until
 from tests.core.grpc_h2.peer import GREETING, Frame, data, frames_in, headers, message
+from tests.core.python_calls import counted_calls
 
 
 class Http2Node(Node):
@@ -154,24 +151,11 @@ async def test_a_token_costs_few_calls() -> None:
     await node.begin()
     node.report.delivered.cell = file = memoryview(bytearray(256))[8:16].cast("Q")
     tokens = [data(1, message(node.tokens(f"word{n:02d}").SerializeToString())) for n in range(60)]
-    calls = Counter[str]()
-
-    def count(frame: FrameType, event: str, _argument: object) -> None:
-        module = frame.f_globals["__name__"]
-        if event == "call" and module.startswith(("sidecar.grpc_h2.", "sidecar.extproc.transport.")):
-            calls[frame.f_code.co_qualname] += 1
-
-    gc.disable()
-    profiler = sys.getprofile()
-    sys.setprofile(count)
-    try:
+    with counted_calls("sidecar.grpc_h2.", "sidecar.extproc.transport.") as calls:
         for first in range(0, len(tokens), 6):
             node.connection.receive(b"".join(tokens[first : first + 6]))
             node.connection.output()
             node.connection.handed_over()
-    finally:
-        sys.setprofile(profiler)
-        gc.enable()
     assert Counts.of(file[0]).output_tokens == 3 + 6 * len(tokens)
     reads = len(tokens) // 6
     per_token = {name: number for name, number in calls.items() if number > reads}

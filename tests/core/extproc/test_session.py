@@ -2,14 +2,10 @@
 
 import asyncio
 import base64
-import gc
 import json
-import sys
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from types import FrameType
 from typing import cast
 
 import pytest
@@ -42,6 +38,7 @@ from sidecar.server.performers import make_performers
 from sidecar.server.preparation import LANES, LaneElsewhere, Preparation, in_threads
 from tests.core import kit
 from tests.core.in_place import InPlace
+from tests.core.python_calls import counted_calls
 from tests.core.sse import parse
 
 TUNNEL_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/grpc-web+proto\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -405,21 +402,9 @@ async def test_a_token_takes_few_calls(wire: str, start: Start) -> None:
     run.push(response_body((TUNNEL_HEAD if wire == "tunnel" else b"") + framed(kit.text("a"))))
     token = response_body(framed(kit.text("b"))).SerializeToString()
     run.session.receive(token)
-    calls = Counter[str]()
-
-    def count(frame: FrameType, event: str, _argument: object) -> None:
-        if event == "call" and frame.f_globals["__name__"].startswith("sidecar."):
-            calls[frame.f_code.co_qualname] += 1
-
-    profiler = sys.getprofile()
-    gc.disable()
-    sys.setprofile(count)
-    try:
+    with counted_calls("sidecar.") as calls:
         for _ in range(20):
             run.session.receive(token)
-    finally:
-        sys.setprofile(profiler)
-        gc.enable()
     events, _ = streamed(run.envoy.rest()[-1])
     assert [event.data["delta"] for event in parse(events)] == ["b"]
     # Eleven of the exchange, the others from Envoy's message to it and back.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from types import FrameType
 from typing import TypeVar
 
 import pytest
@@ -15,6 +13,7 @@ from sidecar.generation.segments import ARGUMENTS, TEXT, Parser
 from sidecar.generation.segments import REASONING as REASONING_TEXT
 from sidecar.generation.stops import StopStrings
 from tests.core.generation.segments_kit import FUNCTIONS
+from tests.core.python_calls import counted_calls
 
 T = TypeVar("T")
 
@@ -72,19 +71,9 @@ def parser(name: str, reasons: bool) -> Parser:
 def count_calls(feed: Callable[[str], T], pieces: list[str]) -> tuple[float, list[T]]:
     """The calls that a piece costs in the mean, and what comes of the pieces. The first piece leads in."""
     feed(pieces[0])
-    calls, found = 0, []
-
-    def count(frame: FrameType, event: str, argument: object) -> None:
-        nonlocal calls
-        calls += event == "call"
-
-    for piece in pieces[1:]:
-        sys.setprofile(count)
-        try:
-            found.append(feed(piece))
-        finally:
-            sys.setprofile(None)
-    return calls / len(found), found
+    with counted_calls("sidecar.") as calls:
+        found = [feed(piece) for piece in pieces[1:]]
+    return calls.total() / len(found), found
 
 
 def calls_per_piece(parser: Parser, pieces: list[str], kind: str) -> float:

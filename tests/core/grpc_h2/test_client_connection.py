@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections import Counter
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -31,6 +28,7 @@ from sidecar.grpc_h2.frames import (
 )
 from tests.core.grpc_h2.peer import block, data, kinds, messages_in
 from tests.core.grpc_h2.server_peer import GREETING, HEAD, PATH, TRAILERS, ServerPeer, fields_in, head, trailers
+from tests.core.python_calls import counted_calls
 from tests.core.splits import split_at
 
 SMALL = Limits(
@@ -379,17 +377,7 @@ def test_a_piece_of_an_answer_costs_one_call(peer: ServerPeer) -> None:
     peer.call()
     peer.say(head(1), head(3))
     pieces = b"".join(data(stream, b"a message of some bytes") for _ in range(50) for stream in (1, 3))
-    calls = Counter[str]()
-
-    def count(frame: FrameType, event: str, _argument: object) -> None:
-        if event == "call" and frame.f_globals["__name__"].startswith("sidecar.grpc_h2."):
-            calls[frame.f_code.co_qualname] += 1
-
-    profiler = sys.getprofile()
-    sys.setprofile(count)
-    try:
+    with counted_calls("sidecar.grpc_h2.") as calls:
         peer.connection.receive(pieces)
-    finally:
-        sys.setprofile(profiler)
     assert calls.pop("ClientConnection._take_data") == 100
     assert calls.total() <= 5, calls

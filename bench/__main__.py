@@ -22,6 +22,7 @@ from bench.machine import description
 from bench.measure import Bench
 from bench.report import tables
 from bench.rounds import measure_all, warm_up
+from bench.stored import measure_stored
 from bench.upstream import Upstream
 from stack.paths import LOCAL, TOKENIZER
 from stack.process import StackError
@@ -85,11 +86,15 @@ def main() -> None:
     other.add_argument("--hostile", action="store_true", help="measure honest clients beside attacks instead")
     other.add_argument("--accounts", action="store_true", help="measure what accounts add to a request instead")
     other.add_argument("--store", action="store_true", help="measure the ledger on PostgreSQL and SQLite instead")
+    other.add_argument("--stored", action="store_true", help="measure turns of a long stored conversation instead")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the processes of the bench end too
     try:
         if options.store:
             print(measure_ledger(_RUN_DIR / "ledger", progress))
+            return
+        if options.stored:
+            print(measure_stored(_RUN_DIR / "stored", progress))
             return
         install_tokenizer(progress)
         if options.chain:

@@ -31,6 +31,7 @@ from sidecar.backends.triton.frames import GrpcStatus
 from sidecar.backends.triton.protocol import SERVICE, service_pb2
 from sidecar.config.models import ModelConfig
 from sidecar.exchange.catalog import Catalog
+from sidecar.exchange.earlier import Continued
 from sidecar.exchange.events import Answered, RequestComplete, UpstreamEnd
 from sidecar.exchange.exchange import Exchange
 from sidecar.exchange.plan import Plan, Prepare
@@ -135,7 +136,7 @@ class _Transport:
         """Nothing is to be closed."""
 
 
-async def _prepare(ask: Prepare) -> Plan:
+async def _prepare(ask: Prepare) -> Plan | Continued:
     return ask.plan()
 
 

@@ -110,6 +110,7 @@ def _surface(name: str, settings: EnvoySettings) -> dict[str, Any]:
     return {
         "name": name,
         "base": surface.base,
+        "stores": surface.has_stored_responses,
         "noun": surface.noun,
         "place": surface.place,
         "max_bytes": surface.bounds.request_bytes or settings.max_request_bytes,

@@ -175,10 +175,11 @@ class LocalStack:
             "store": {"state": str(self._state)},
             "admin": {"address": self.admin},
             "usage_feed": {"address": self.usage_feed},
+            "stored": {"master_key": str(_key_file(self._key_file.with_name("master.key"), 32))},
         }
         given = dict(self._sidecar_settings or {})
         settings = {
-            "sealing_key": str(_sealing_key(self._key_file.with_name("sealing.key"))),
+            "sealing_key": str(_key_file(self._key_file.with_name("sealing.key"), 64)),
             **(accounts if self._accounts else {"accounts": False}),
             **given,
             "surfaces": {"bureau": {}, **given.get("surfaces", {})},
@@ -306,10 +307,10 @@ class LocalStack:
         return None
 
 
-def _sealing_key(path: Path) -> Path:
-    """The file of a sealing key, made where it is not there: what was sealed is read by the next stack too."""
+def _key_file(path: Path, length: int) -> Path:
+    """A file of so many random bytes, made where it is not there: what was sealed is read by the next stack too."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(b64encode(os.urandom(64)).decode())
+            file.write(b64encode(os.urandom(length)).decode())
     return path

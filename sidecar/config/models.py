@@ -223,6 +223,11 @@ class BureauSettings(SurfaceSettings):
 
     failed_event: bool = False
     encrypted_reasoning: Literal["off", "sealed"] = "sealed"
+    store: bool = Field(
+        default=True,
+        description="keep responses that clients ask to be stored, which needs `stored`; with `false`, or without"
+        " accounts, such requests are refused",
+    )
 
 
 class SurfacesSettings(Section):
@@ -232,7 +237,8 @@ class SurfacesSettings(Section):
     bureau: BureauSettings | None = Field(
         default=None,
         description="the second surface, `/v1/responses`, which is there where this is set, be it to `{}`: settings as"
-        " of `node`, of which `failed_event` is false by default and `encrypted_reasoning` is `sealed`; see"
+        " of `node`, of which `failed_event` is false by default and `encrypted_reasoning` is `sealed`; with"
+        " `store: false` no responses are stored; see"
         " [bureau.md](bureau.md)",
     )
 
@@ -301,6 +307,20 @@ class Config(Section):
         for name, surface in (("node", self.surfaces.node), ("bureau", self.surfaces.bureau)):
             if surface is not None and surface.encrypted_reasoning == "sealed" and self.sealing_key is None:
                 raise ValueError(f"surfaces.{name}.encrypted_reasoning is sealed, which needs a sealing_key")
+        return self
+
+    @property
+    def stores(self) -> bool:
+        """Whether responses can be stored."""
+        return self.accounts and self.surfaces.bureau is not None and self.surfaces.bureau.store
+
+    @model_validator(mode="after")
+    def _storing_has_a_key(self) -> Config:
+        if self.stores and self.stored.master_key is None and self.stored.master_key_env is None:
+            raise ValueError(
+                "surfaces.bureau stores responses, which needs stored.master_key or stored.master_key_env;"
+                " with surfaces.bureau.store: false it stores none"
+            )
         return self
 
     @model_validator(mode="after")

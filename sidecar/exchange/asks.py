@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 from sidecar.exchange.catalog import Catalog
 from sidecar.exchange.events import RequestComplete
 from sidecar.exchange.report import Report
+from sidecar.responses.json_text import Json
 from sidecar.surfaces.surface import Surface
 
 Result = TypeVar("Result")
@@ -34,7 +35,13 @@ class Facts:
         self.catalog = catalog
         self.request = request
         self.entropy = entropy
+        self.response: Json | None = None
+        """The response once it is whole, be it complete or not."""
         self._answers: dict[type[Ask[Any]], Any] = {}
+
+    def __contains__(self, ask: type[Ask[Any]]) -> bool:
+        """Whether an ask has been answered."""
+        return ask in self._answers
 
     def __getitem__(self, ask: type[Ask[Result]]) -> Result:
         """The answer to an ask; raises :class:`KeyError` where there is none yet."""

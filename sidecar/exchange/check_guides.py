@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from sidecar.exchange.asks import Ask, Facts
-from sidecar.exchange.plan import Prepare
+from sidecar.exchange.load import plan_of
 from sidecar.guidance.guides import Guide
 
 
@@ -21,5 +21,5 @@ class CheckGuides(Ask[None]):
     @classmethod
     def needed(cls, facts: Facts) -> Self | None:
         """Where a schema has not been looked at before."""
-        guides = facts[Prepare].guidance.unchecked
+        guides = plan_of(facts).guidance.unchecked
         return cls(guides, facts.request.client) if guides else None

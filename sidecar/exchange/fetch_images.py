@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Self
 
 from sidecar.exchange.asks import Ask, Facts
-from sidecar.exchange.plan import Plan, Prepare
+from sidecar.exchange.load import plan_of
+from sidecar.exchange.plan import Plan
 from sidecar.exchange.reserve import Reserve, Reserved
 from sidecar.images.image import Image, ImageRef
 
@@ -26,7 +27,7 @@ class FetchImages(Ask[bytes]):
     @classmethod
     def needed(cls, facts: Facts) -> Self | None:
         """Where the request has images."""
-        plan = facts[Prepare]
+        plan = plan_of(facts)
         return cls(plan, facts.request.client, facts.get(Reserve)) if plan.images else None
 
     @property

@@ -17,17 +17,22 @@ from sidecar.backends.triton.reader import TritonReader
 from sidecar.exchange.asks import Ask, Facts
 from sidecar.exchange.catalog import Catalog, ServedModel
 from sidecar.exchange.commands import CallUpstream
+from sidecar.exchange.earlier import Continued, Earlier, Keeping, own_param
 from sidecar.exchange.forwarded import forwarded_headers
 from sidecar.generation.segments import Parser
 from sidecar.generation.style import guided_parser
 from sidecar.guidance.decision import Guidance, plan_guidance
 from sidecar.images.image import Image, ImageRef
 from sidecar.prompts.renderer import Prompt
+from sidecar.responses.caller import Caller
 from sidecar.responses.errors import ApiError
 from sidecar.responses.ids import ResponseIds, ulid
 from sidecar.responses.json_text import Json
 from sidecar.responses.open_items import ReasoningForm
 from sidecar.responses.request import ResponsesRequest
+from sidecar.stored.items import input_items, to_lines
+from sidecar.stored.owner import Owner
+from sidecar.stored.seals import Place
 from sidecar.surfaces.attribution import Attribution
 from sidecar.surfaces.limits import check_limits, check_size
 from sidecar.surfaces.surface import Surface
@@ -42,8 +47,9 @@ class Plan:
 
     ``body`` is the upstream's request; ``None`` while it waits for images. ``opened`` tells that the answer begins
     inside the reasoning. ``output_limited`` is whether the client named a limit for the answer. ``attribution`` is
-    whom it is counted for. ``custom_tools`` are the names of the tools that take a text in the place of arguments. A
-    plan may come from another process: it holds nothing that cannot be sent from there.
+    whom it is counted for. ``custom_tools`` are the names of the tools that take a text in the place of arguments,
+    ``keeping`` is where the response will be stored, if it is to be. A plan may come from another process: it holds
+    nothing that cannot be sent from there.
     """
 
     model: ServedModel
@@ -62,6 +68,7 @@ class Plan:
     output_limited: bool
     attribution: Attribution
     custom_tools: frozenset[str] = frozenset()
+    keeping: Keeping | None = None
 
     @property
     def guided(self) -> bool:
@@ -85,27 +92,28 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepare(Ask[Plan]):
-    """Make the plan of a request."""
+class Prepare(Ask[Plan | Continued]):
+    """Make the plan of a request, or find out that it continues a stored response."""
 
     facts: Facts
+    earlier: Earlier | None = None
 
     @classmethod
     def needed(cls, facts: Facts) -> Self:
         """Always."""
         return cls(facts)
 
-    def plan(self) -> Plan:
-        """The plan: a pure function of the facts, safe in any thread.
+    def plan(self) -> Plan | Continued:
+        """The plan: a pure function of the facts and of the conversation so far, safe in any thread.
 
         Raises:
             ApiError: the request is refused, its prompt does not fit, or its model is not ready.
         """
-        return make_plan(self.facts)
+        return make_plan(self.facts, self.earlier)
 
 
-def make_plan(facts: Facts) -> Plan:
-    """The plan for a request.
+def make_plan(facts: Facts, earlier: Earlier | None = None) -> Plan | Continued:
+    """The plan for a request; of one that continues a conversation only with that, which comes ``earlier``.
 
     Raises:
         ApiError: the request is refused, its prompt does not fit, or its model is not ready.
@@ -113,7 +121,9 @@ def make_plan(facts: Facts) -> Plan:
     surface, catalog, event, entropy = facts.surface, facts.catalog, facts.request, facts.entropy
     check_size(event.body_bytes, most_bytes(surface, catalog), surface.place)
     names, team = catalog.names(surface), event.caller.organization
-    request = surface.accept(event.headers, event.body, lambda name: names.preset(name, team))
+    values, before = surface.read(event.headers, event.body), earlier.items() if earlier is not None else None
+    request = surface.check(values, lambda name: names.preset(name, team), before)
+    _check_stores(surface, request)
     attribution = surface.attribution(event.headers, request)
     named = names.find(request.model, team)
     model = catalog.model(named.model)
@@ -121,6 +131,9 @@ def make_plan(facts: Facts) -> Plan:
     check_limits(request, event.body_bytes, settings.limits)
     if contract is None:
         raise ApiError("infer_backend_unavailable", "The model runtime is starting; try again shortly.")
+    if request.previous_response_id is not None and before is None:
+        return Continued(request.previous_response_id)
+    before = before or []
     calls = model.style.calls
     guidance = plan_guidance(
         request,
@@ -136,7 +149,8 @@ def make_plan(facts: Facts) -> Plan:
         guided=guidance.guide is not None,
         demand=guidance.demand,
     )
-    _check_images(prompt.images, contract.max_images)
+    images = [replace(image, param=own_param(image.param, len(before))) for image in prompt.images]
+    _check_images(images, contract.max_images)
     ids = ResponseIds(ulid(int(event.unix_time * 1000), entropy[:10]))
     generation = Generation(
         request_id=ids.response,
@@ -155,8 +169,8 @@ def make_plan(facts: Facts) -> Plan:
         model=model,
         contract=contract,
         generation=generation,
-        images=prompt.images,
-        body=None if prompt.images else _body(model, contract, generation),
+        images=images,
+        body=None if images else _body(model, contract, generation),
         upstream_headers=forwarded_headers(event.headers),
         stream=request.stream,
         opened=model.style.opens_reasoning(prompt.text),
@@ -170,7 +184,28 @@ def make_plan(facts: Facts) -> Plan:
         output_limited=request.max_output_tokens is not None,
         attribution=attribution,
         custom_tools=frozenset(tool.name for tool in request.tools if tool.called_as == "custom_tool_call"),
+        keeping=_keeping(request, event.caller, ids, values["input"], before),
     )
+
+
+def _check_stores(surface: Surface, request: ResponsesRequest) -> None:
+    """Refuse what needs something stored where nothing is."""
+    for param in ("previous_response_id", "store"):
+        if getattr(request, param) and not surface.stores:
+            message = f"{param} is not supported: no responses are stored here; send the conversation as 'input'."
+            raise ApiError("unsupported_parameter", message, param)
+
+
+def _keeping(
+    request: ResponsesRequest, caller: Caller, ids: ResponseIds, given: str | list[Json], before: Sequence[Json]
+) -> Keeping | None:
+    """Where the response is stored: if the client says so, or says nothing and continues one that is."""
+    previous = request.previous_response_id
+    if not (request.store if "store" in request.model_fields_set else previous is not None):
+        return None
+    place = Place(ids.response, Owner.of(caller), previous)
+    items = input_items(given, ids.ulid, {str(item.get("id")) for item in before})
+    return Keeping(place, to_lines(items))
 
 
 def most_bytes(surface: Surface, catalog: Catalog) -> int:

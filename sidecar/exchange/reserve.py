@@ -11,7 +11,8 @@ from sidecar.admission.image_bytes import ImageBytes
 from sidecar.admission.slots import Slot
 from sidecar.config.models import ImageLimits
 from sidecar.exchange.asks import Ask, Facts
-from sidecar.exchange.plan import Plan, Prepare
+from sidecar.exchange.load import plan_of
+from sidecar.exchange.plan import Plan
 from sidecar.images.data_url import is_data_url
 from sidecar.responses.caller import Caller
 
@@ -54,7 +55,7 @@ class Reserve(Ask[Reserved]):
     def needed(cls, facts: Facts) -> Self:
         """Always."""
         headers = facts.request.headers
-        return cls(facts[Prepare], facts.request.caller, headers.get("x-request-id", ""), facts.catalog.node)
+        return cls(plan_of(facts), facts.request.caller, headers.get("x-request-id", ""), facts.catalog.node)
 
     def request(self, worker: str, images: ImageLimits) -> ReservationRequest:
         """What is asked for; ``worker`` is the life of this process, ``images`` are the limits of its fetches."""

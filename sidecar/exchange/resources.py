@@ -14,7 +14,7 @@ from sidecar.surfaces.surface import Surface
 
 
 def answer_at_once(target: Target, surface: Surface, catalog: Catalog, team: str) -> Reply:
-    """The answer of any endpoint but the one that creates responses, to ``team``, the organization that asks.
+    """The answer of an endpoint that is not about responses, to ``team``, the organization that asks.
 
     The node is named as the owner of models that the surface knows no other of.
 
@@ -29,8 +29,8 @@ def answer_at_once(target: Target, surface: Surface, catalog: Catalog, team: str
             return Reply.json(_model(target.id, surface, catalog, team))
         case Operation.READ_OPENAPI:
             return Reply.json(document(surface))
-        case Operation.CREATE_RESPONSE:
-            raise AssertionError("a response is not answered at once")
+        case _:
+            raise AssertionError("what is about a response is not answered at once")
 
 
 def _model(name: str, surface: Surface, catalog: Catalog, team: str) -> Json:

@@ -7,7 +7,8 @@ from typing import Self
 
 from sidecar.admission.entries import Settlement
 from sidecar.exchange.asks import Facts, LastAsk
-from sidecar.exchange.plan import Plan, Prepare
+from sidecar.exchange.load import plan_of
+from sidecar.exchange.plan import Plan
 from sidecar.exchange.report import Report
 from sidecar.exchange.reserve import Reserve, Reserved
 
@@ -26,7 +27,7 @@ class Settle(LastAsk):
     def needed(cls, facts: Facts, report: Report) -> Self | None:
         """Where something was reserved."""
         reserved = facts.get(Reserve)
-        return cls(facts[Prepare], reserved, report) if reserved is not None else None
+        return cls(plan_of(facts), reserved, report) if reserved is not None else None
 
     def settlement(self) -> Settlement:
         """How it ended, once the client can be given no more.

@@ -18,7 +18,7 @@ from sidecar.exchange.events import (
     UpstreamBytes,
     UpstreamEnd,
 )
-from sidecar.exchange.phases import Answering, Calling, Ended, Phase, Preparing, Waiting
+from sidecar.exchange.phases import Answering, Calling, Ended, LookingUp, Phase, Preparing, Storing, Waiting
 
 Following = frozenset[type[Phase]]
 
@@ -31,7 +31,12 @@ _AT_ANY_TIME: dict[type[Event], Following] = {ClientGone: _to(Ended), Abort: _to
 
 TRANSITIONS: Mapping[type[Phase], Mapping[type[Event], Following]] = {
     Waiting: {
-        RequestComplete: _to(Preparing, Ended),
+        RequestComplete: _to(Preparing, LookingUp, Ended),
+        **_AT_ANY_TIME,
+    },
+    LookingUp: {
+        Answered: _to(LookingUp, Ended),
+        Tick: _to(LookingUp, Ended),
         **_AT_ANY_TIME,
     },
     Preparing: {
@@ -40,15 +45,20 @@ TRANSITIONS: Mapping[type[Phase], Mapping[type[Event], Following]] = {
         **_AT_ANY_TIME,
     },
     Calling: {
-        UpstreamBytes: _to(Calling, Answering, Ended),
-        UpstreamEnd: _to(Ended),
+        UpstreamBytes: _to(Calling, Answering, Storing, Ended),
+        UpstreamEnd: _to(Storing, Ended),
         Tick: _to(Calling, Ended),
         **_AT_ANY_TIME,
     },
     Answering: {
-        UpstreamBytes: _to(Answering, Ended),
-        UpstreamEnd: _to(Ended),
+        UpstreamBytes: _to(Answering, Storing, Ended),
+        UpstreamEnd: _to(Storing, Ended),
         Tick: _to(Answering, Ended),
+        **_AT_ANY_TIME,
+    },
+    Storing: {
+        Answered: _to(Storing, Ended),
+        Tick: _to(Storing, Ended),
         **_AT_ANY_TIME,
     },
     Ended: {},

@@ -81,6 +81,12 @@ CODES: dict[str, ErrorKind] = {
         "The credentials are valid but do not allow this request.",
         "Use a key with the permission that is missing.",
     ),
+    "policy_denied": ErrorKind(
+        403,
+        PERMISSION,
+        "Zero data retention is required, and the request needs responses that are stored.",
+        "Send the whole conversation as `input`, without `store` and `previous_response_id`.",
+    ),
     "egress_denied": ErrorKind(
         403,
         PERMISSION,
@@ -90,8 +96,9 @@ CODES: dict[str, ErrorKind] = {
     "not_found": ErrorKind(
         404,
         INVALID,
-        "There is nothing at this path.",
-        "Look at the base URL and the path.",
+        "There is nothing at this path; or no response of this id is stored: it never was, has expired or was deleted, "
+        "or so was one that it continued.",
+        "Look at the base URL and the path; send the whole conversation as `input`.",
     ),
     "model_not_available": ErrorKind(
         404,
@@ -104,6 +111,13 @@ CODES: dict[str, ErrorKind] = {
         INVALID,
         "The path is right and the HTTP method is not.",
         "Use the method that the `Allow` header names.",
+    ),
+    "response_in_progress": ErrorKind(
+        409,
+        INVALID,
+        "The stored response that the request is about is still being made, after ten seconds of waiting for it.",
+        "Try again after `Retry-After`.",
+        retry_after=2,
     ),
     "payload_too_large": ErrorKind(
         413,

@@ -114,4 +114,9 @@ def text_as_message(value: Any) -> Any:
     """The whole input: a plain string is one user message; raises a fault where there is nothing."""
     if value in ("", []):
         raise fault("'input' must be a non-empty string or a list of at least one item.")
+    return input_list(value)
+
+
+def input_list(value: Any) -> Any:
+    """The whole input as a list, where it is a string."""
     return [{"role": "user", "content": value}] if isinstance(value, str) else value

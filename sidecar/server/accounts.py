@@ -22,22 +22,27 @@ from sidecar.admission.spool import Spool, has_spool
 from sidecar.admission.terms import TermsReader
 from sidecar.admission.waiting_room import WaitingRoom
 from sidecar.config.admission import PriceConfig
-from sidecar.config.load import ConfigError, read_store_url
+from sidecar.config.load import ConfigError, read_master_keys, read_store_url
 from sidecar.config.models import Config
 from sidecar.identity.authenticator import Authenticator
 from sidecar.identity.ext_authz import AuthorizationService
 from sidecar.identity.trusted import Trusted
 from sidecar.responses.ids import ulid
 from sidecar.server.listeners import listen
+from sidecar.server.storing import Storing
 from sidecar.store import Store
+from sidecar.stored.master_keys import MasterKeys
+from sidecar.stored.responses import StoredResponses
 from sidecar.surfaces.surface import Surface
 
 
 class Accounts(NamedTuple):
-    """What Envoy asks about each request before it lets it in, and what exchanges ask before they begin."""
+    """What Envoy asks about each request before it lets it in, what exchanges ask before they begin, and what is
+    done with stored responses, where there are any."""
 
     authorization: AuthorizationService
     admission: Admission
+    storing: Storing | None
 
 
 @asynccontextmanager
@@ -45,17 +50,19 @@ async def accounts_of(config: Config, surfaces: Mapping[str, Surface], life: str
     """The accounts of the process that ``life`` names; ``None`` where the configuration has none.
 
     Raises:
-        ConfigError: the store's settings, or an address, cannot be used.
+        ConfigError: the store's settings, its master key or an address cannot be used.
     """
     if not config.accounts:
         yield None
         return
+    masters = MasterKeys(read_master_keys(config.stored)) if config.stores else None
     store = Store(read_store_url(config.store))
+    storing = Storing(StoredResponses(store, masters)) if masters is not None else None
     authenticator = Authenticator(store, config.identity, stale=config.store.when_down == "spool")
     trusted = Trusted(config.identity.trusted) if config.identity.trusted else None
     try:
         async with keep_accounts(config, store, life) as admission, listen(config, store, authenticator):
-            yield Accounts(AuthorizationService(surfaces, authenticator, trusted), admission)
+            yield Accounts(AuthorizationService(surfaces, authenticator, trusted), admission, storing)
     finally:
         await store.close()
 

@@ -15,8 +15,9 @@ from typing import Any
 from sidecar.backends.triton.contracts.contract import Contract
 from sidecar.exchange.asks import Facts
 from sidecar.exchange.catalog import Catalog, ServedModel
+from sidecar.exchange.earlier import Continued, Earlier
 from sidecar.exchange.events import RequestComplete
-from sidecar.exchange.plan import Plan, make_plan
+from sidecar.exchange.plan import Plan, Prepare, make_plan
 from sidecar.responses.sealing import Sealer
 from sidecar.surfaces.surface import Surface
 
@@ -32,6 +33,7 @@ class Call:
     contracts: Mapping[str, Contract]
     request: RequestComplete
     entropy: bytes
+    earlier: Earlier | None
 
 
 class Elsewhere:
@@ -44,11 +46,12 @@ class Elsewhere:
         self._catalog = catalog
         self._surfaces = surfaces
 
-    def call_of(self, facts: Facts) -> Call:
+    def call_of(self, ask: Prepare) -> Call:
         """The call for a request."""
+        facts = ask.facts
         surface = next(name for name, surface in self._surfaces.items() if surface is facts.surface)
         contracts = {model.name: model.contract for model in facts.catalog if model.contract is not None}
-        return Call(surface, contracts, replace(facts.request, body=b""), facts.entropy)
+        return Call(surface, contracts, replace(facts.request, body=b""), facts.entropy, ask.earlier)
 
     def work(self, call: Call, body: bytes) -> bytes:
         """The plan for a request, written down.
@@ -61,13 +64,13 @@ class Elsewhere:
             catalog = catalog.with_contract(name, contract)
         surface = self._surfaces[call.surface]
         written = io.BytesIO()
-        plan = make_plan(Facts(surface, catalog, replace(call.request, body=body), call.entropy))
+        plan = make_plan(Facts(surface, catalog, replace(call.request, body=body), call.entropy), call.earlier)
         _Writer(written, pickle.HIGHEST_PROTOCOL).dump(plan)
         return written.getvalue()
 
-    def read(self, written: bytes, facts: Facts) -> Plan:
+    def read(self, written: bytes, facts: Facts) -> Plan | Continued:
         """The plan that was written down for a request."""
-        plan: Plan = _Reader(written, facts).load()
+        plan: Plan | Continued = _Reader(written, facts).load()
         return plan
 
 

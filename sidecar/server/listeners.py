@@ -20,6 +20,7 @@ from sidecar.feed.server import start_feed
 from sidecar.feed.service import UsageFeed
 from sidecar.identity.authenticator import Authenticator
 from sidecar.store import Store, StoreUnavailable
+from sidecar.stored.removal import expire_forever
 
 _PAUSE_SECONDS = 2.0
 
@@ -46,6 +47,9 @@ async def listen(config: Config, store: Store, authenticator: Authenticator) -> 
         _begin(running, asyncio.create_task(authenticator.last_used.write_forever()))
         if config.store.retention_days is not None:
             _begin(running, asyncio.create_task(keep_forever(store, config.store.retention_days)))
+        if config.surfaces.bureau is not None:
+            # Also where nothing more is stored: what there is has its time.
+            _begin(running, asyncio.create_task(expire_forever(store)))
         yield
 
 

@@ -11,35 +11,45 @@ from sidecar.config.models import ImageLimits
 from sidecar.egress.budget import UnlimitedBytes
 from sidecar.egress.loader import ImageLoader
 from sidecar.exchange.check_guides import CheckGuides
+from sidecar.exchange.earlier import Continued
 from sidecar.exchange.fetch_images import FetchImages
+from sidecar.exchange.load import Load, PrepareContinued
+from sidecar.exchange.look_up import LookUp
 from sidecar.exchange.plan import Plan, Prepare
 from sidecar.exchange.reserve import Reserve, Reserved
 from sidecar.exchange.settle import Settle
+from sidecar.exchange.store import Announce, Keep, Store
 from sidecar.extproc.driver import Done, Performers
 from sidecar.killable import Pool
 from sidecar.server import grammars
 from sidecar.server.preparation import Preparation
+from sidecar.server.storing import Storing
 
 
 def make_performers(
-    preparation: Preparation[Prepare, Plan],
+    preparation: Preparation[Prepare, Plan | Continued],
     grammar_processes: Pool,
     admission: Admission | None,
     images: ImageLoader,
     writers: Executor,
     *,
+    storing: Storing | None = None,
     limits: ImageLimits,
     worker: str,
 ) -> Performers:
     """The table, in the order in which the asks are made.
 
     ``preparation`` runs what makes a plan, ``grammar_processes`` what makes grammars, ``writers`` what writes images
-    into a message. ``limits`` are those of images, ``worker`` is the life of this process. Without ``admission``
-    everybody is admitted, and nothing is accounted for.
+    into a message, ``storing`` what is done with stored responses, where there are any. ``limits`` are those of images,
+    ``worker`` is the life of this process. Without ``admission`` everybody is admitted, and nothing is accounted for.
     """
 
-    def prepare(ask: Prepare) -> Awaitable[Plan] | Done[Plan]:
-        return preparation.run(ask, ask.facts.request.body_bytes, ask.facts.request.client)
+    def prepare(ask: Prepare) -> Awaitable[Plan | Continued] | Done[Plan | Continued]:
+        earlier = ask.earlier.size if ask.earlier is not None else 0
+        return preparation.run(ask, ask.facts.request.body_bytes + earlier, ask.facts.request.client)
+
+    def prepare_continued(ask: PrepareContinued) -> Awaitable[Plan | Continued] | Done[Plan | Continued]:
+        return prepare(ask.prepare)
 
     async def check_guides(ask: CheckGuides) -> None:
         await grammars.check_guides(ask, grammar_processes)
@@ -63,4 +73,24 @@ def make_performers(
         reserved = ask.reserved
         await admission.settle(reserved.slot, ask.settlement(), reserved.request.organization_id)
 
-    return {Prepare: prepare, CheckGuides: check_guides, Reserve: reserve, FetchImages: fetch_images, Settle: settle}
+    if storing is None:
+        return {
+            Prepare: prepare,
+            CheckGuides: check_guides,
+            Reserve: reserve,
+            FetchImages: fetch_images,
+            Settle: settle,
+        }
+    return {
+        Prepare: prepare,
+        Load: storing.load,
+        PrepareContinued: prepare_continued,
+        CheckGuides: check_guides,
+        Reserve: reserve,
+        Announce: storing.announce,
+        FetchImages: fetch_images,
+        Store: storing.store,
+        LookUp: storing.look_up,
+        Settle: settle,
+        Keep: storing.keep,
+    }

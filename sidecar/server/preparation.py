@@ -17,12 +17,16 @@ from dataclasses import dataclass
 from math import inf
 from typing import Generic, TypeVar
 
+from sidecar.exchange.earlier import Continued
 from sidecar.exchange.plan import Plan, Prepare
 from sidecar.extproc.driver import Done
 from sidecar.fairness import QueueFullError, Turns
 from sidecar.responses.errors import ApiError
 from sidecar.server.elsewhere import Elsewhere
 from sidecar.server.forks import Forks
+
+PrepareLarge = Callable[[Prepare], Awaitable[Plan | Continued]]
+"""Makes the plan of a request whose body is not small."""
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -154,18 +158,18 @@ def in_threads(executor: Executor, function: Callable[[Job], Result]) -> Callabl
     return perform
 
 
-def in_forks(forks: Forks, elsewhere: Elsewhere) -> Callable[[Prepare], Awaitable[Plan]]:
+def in_forks(forks: Forks, elsewhere: Elsewhere) -> PrepareLarge:
     """Let ``forks``, which do the work of ``elsewhere``, make plans."""
 
-    async def perform(ask: Prepare) -> Plan:
-        written = await forks.call(elsewhere.call_of(ask.facts), ask.facts.request.body)
+    async def perform(ask: Prepare) -> Plan | Continued:
+        written = await forks.call(elsewhere.call_of(ask), ask.facts.request.body)
         return elsewhere.read(written, ask.facts)
 
     return perform
 
 
 @contextmanager
-def lanes_of_a_worker(large: Callable[[Prepare], Awaitable[Plan]]) -> Iterator[Preparation[Prepare, Plan]]:
+def lanes_of_a_worker(large: PrepareLarge) -> Iterator[Preparation[Prepare, Plan | Continued]]:
     """All lanes: for tiny bodies, for small ones in threads that end with the context, for others done by ``large``."""
     tiny, small, *others = LANES
     with ThreadPoolExecutor(small.at_once, thread_name_prefix="prepare") as executor:

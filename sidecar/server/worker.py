@@ -9,7 +9,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -23,7 +23,7 @@ from sidecar.config.load import ConfigError, read_sealing_key
 from sidecar.config.models import Config
 from sidecar.egress.loader import ImageLoader, decoding_processes
 from sidecar.exchange.catalog import Catalog
-from sidecar.exchange.plan import Plan, Prepare
+from sidecar.exchange.plan import Prepare
 from sidecar.extproc.sessions import Sessions
 from sidecar.extproc.transport import TRANSPORTS, Serving
 from sidecar.extproc.wires import WIRES, wires
@@ -40,7 +40,7 @@ from sidecar.server.grammars import grammar_processes
 from sidecar.server.heartbeat import beat_forever
 from sidecar.server.models import load_models
 from sidecar.server.performers import make_performers
-from sidecar.server.preparation import in_forks, lanes_of_a_worker
+from sidecar.server.preparation import PrepareLarge, in_forks, lanes_of_a_worker
 from sidecar.server.supervisor import READY, STACKS_SIGNAL
 from sidecar.surfaces import SURFACES, Surface
 from sidecar.telemetry.access_log import AccessLog
@@ -57,9 +57,6 @@ _LONGEST_END_SECONDS = 8.0
 
 # Envoy lets responses have 60 KiB of headers; words of Triton's may be among them.
 _UPSTREAM_LIMITS = Limits(max_header_bytes=64 * 1024)
-
-PrepareLarge = Callable[[Prepare], Awaitable[Plan]]
-"""Makes the plan of a request whose body is not small."""
 
 _log = logging.getLogger(__name__)
 
@@ -136,9 +133,16 @@ async def _serve_until(
         images = ImageLoader(config.images, processes.decoders, threads)
         contracts = Contracts(config.triton.address)
         async with accounts_of(config, surfaces, life) as accounts:
-            admission = accounts.admission if accounts else None
+            admission, storing = (accounts.admission, accounts.storing) if accounts else (None, None)
             performers = make_performers(
-                preparation, processes.grammars, admission, images, threads, limits=config.images, worker=life
+                preparation,
+                processes.grammars,
+                admission,
+                images,
+                threads,
+                storing=storing,
+                limits=config.images,
+                worker=life,
             )
             server = config.triton.upstream_server
             upstream = Client(server, _UPSTREAM_LIMITS) if server is not None else None
@@ -155,6 +159,8 @@ async def _serve_until(
             await _drain(service, sessions, config.drain)
             if admission is not None:
                 admission.stop()
+            if storing is not None:
+                storing.stop()
             await sessions.settled()
             if upstream is not None:
                 await upstream.close()
@@ -167,7 +173,7 @@ def _surfaces(config: Config) -> dict[str, Surface]:
     sealer = Sealer(read_sealing_key(config.sealing_key)) if config.sealing_key else None
     settings = {name: getattr(config.surfaces, name) for name in SURFACES}
     return {
-        name: replace(surface, settings=settings[name], sealer=sealer)
+        name: replace(surface, settings=settings[name], sealer=sealer, stores=config.stores and name == "bureau")
         for name, surface in SURFACES.items()
         if settings[name] is not None
     }

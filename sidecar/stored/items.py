@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
+from sidecar.responses.items import input_list
 from sidecar.responses.json_text import Json, json_bytes
 
 _PREFIXES = {
@@ -27,9 +28,8 @@ def input_items(given: str | Sequence[Json], ulid: str, taken: Collection[str] =
     An item without an id, or with one of ``taken`` or of an item before it, gets one of its own, which is made of the
     response's ``ulid``: in a list that is paged through by ids, none may stand twice.
     """
-    items: Sequence[Json] = [{"role": "user", "content": given}] if isinstance(given, str) else given
     seen, listed = set(taken), list[Json]()
-    for index, item in enumerate(items):
+    for index, item in enumerate(input_list(given)):
         whole = _whole(item)
         id_ = whole.get("id")
         if not isinstance(id_, str) or not id_ or id_ in seen:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
+
+from sidecar.responses.caller import Caller
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,3 +15,8 @@ class Owner:
     organization: str
     project: str = ""
     environment: str = ""
+
+    @classmethod
+    def of(cls, caller: Caller) -> Self:
+        """Whose the responses are that ``caller`` stores."""
+        return cls(caller.organization, caller.project, caller.environment)

@@ -22,6 +22,9 @@ class Operation(Enum):
     """What an endpoint does."""
 
     CREATE_RESPONSE = auto()
+    RETRIEVE_RESPONSE = auto()
+    DELETE_RESPONSE = auto()
+    LIST_INPUT_ITEMS = auto()
     LIST_MODELS = auto()
     RETRIEVE_MODEL = auto()
     READ_OPENAPI = auto()

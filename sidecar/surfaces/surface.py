@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from sidecar.config.models import ModelConfig, SurfaceSettings
 from sidecar.responses.body import parse_json_body
 from sidecar.responses.errors import ApiError
+from sidecar.responses.items import input_list
 from sidecar.responses.json_text import Json
 from sidecar.responses.open_items import ReasoningForm
 from sidecar.responses.reply import Reply
@@ -66,8 +67,8 @@ class Surface:
     every stream that breaks off; without it each failure has its own. ``headers`` are the request headers that mean
     something, each with what. ``tells_notes`` is whether the list of models says how they are served.
 
-    ``settings`` are the operator's; ``sealer`` seals reasoning, where they
-    want that, and reads it when it comes back.
+    ``settings`` are the operator's; ``sealer`` seals reasoning, where they want that, and reads it when it comes back.
+    ``stores`` is whether responses can be stored.
     """
 
     title: str
@@ -95,6 +96,7 @@ class Surface:
     tells_notes: bool = True
     settings: SurfaceSettings = field(default_factory=SurfaceSettings)
     sealer: Sealer | None = None
+    stores: bool = False
 
     def target(self, headers: Mapping[str, str]) -> Target:
         """What a request is for, by ``:method`` and ``:path``; raises :class:`ApiError` where there is nothing."""
@@ -105,14 +107,32 @@ class Surface:
     ) -> ResponsesRequest:
         """Read a request, or raise :class:`ApiError` with the first fault a client should mend.
 
-        ``headers`` have lower-case names. ``preset`` tells what a request for a model takes for parameters left out.
-        Faults come in OpenAI's order: media type, JSON, ``model`` and ``input``, parameters that are not taken, the
-        others, then values that the table refuses and the surface's own checks.
+        ``headers`` have lower-case names. Faults come in OpenAI's order: media type, JSON, then as :meth:`check` says.
         """
+        return self.check(self.read(headers, body), preset)
+
+    def read(self, headers: Mapping[str, str], body: bytes) -> Json:
+        """The parameters of a request as they were sent; raises :class:`ApiError` where its body is no JSON object."""
         check_media_type(headers)
-        values = parse_json_body(body)
+        return parse_json_body(body)
+
+    def check(
+        self,
+        values: Json,
+        preset: Callable[[str], Mapping[str, Any]] = lambda model: {},
+        earlier: Sequence[Json] | None = None,
+    ) -> ResponsesRequest:
+        """The request with these parameters, or :class:`ApiError` with the first fault a client should mend.
+
+        ``preset`` tells what a request for a model takes for parameters left out. ``earlier`` are the items of the
+        conversation that it continues; until they are known, what depends on them is not looked at. Faults come in
+        OpenAI's order: ``model`` and ``input``, parameters that are not taken, the others, then values that the table
+        refuses and the surface's own checks.
+        """
         if isinstance(model := values.get("model"), str):
             values = with_defaults(values, preset(model))
+        if earlier is not None:
+            values = {**values, "input": [*earlier, *input_list(values["input"])]}
         try:
             request = self.request_model.model_validate(values)
         except ValidationError as invalid:
@@ -125,6 +145,8 @@ class Surface:
             value = find_member(request, row.name)
             if value is not None and (fault := row.fault(value, self.unsupported)):
                 raise fault
+        if request.previous_response_id is not None and earlier is None:
+            return request
         for check in self.checks:
             check(request)
         if self._seals is not None:
@@ -153,6 +175,11 @@ class Surface:
         """The path that clients take for the API's root: what stands before ``/responses``."""
         create = next(endpoint for endpoint in self.endpoints if endpoint.operation is Operation.CREATE_RESPONSE)
         return create.path.removesuffix("/responses")
+
+    @property
+    def has_stored_responses(self) -> bool:
+        """Whether there are endpoints for responses that are stored, be they stored here or not."""
+        return any(endpoint.operation is Operation.RETRIEVE_RESPONSE for endpoint in self.endpoints)
 
     @property
     def _seals(self) -> Sealer | None:

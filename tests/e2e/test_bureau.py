@@ -84,7 +84,7 @@ def test_models_are_listed_and_found(stack: LocalStack, client: OpenAI) -> None:
 
 
 def test_what_is_not_there_yet_is_refused(client: OpenAI) -> None:
-    for parameters in ({"store": True}, {"previous_response_id": "resp_1"}, {"background": True}):
+    for parameters in ({"background": True}, {"conversation": "conv_1"}, {"max_tool_calls": 1}):
         with pytest.raises(openai.BadRequestError) as refused:
             client.responses.create(**said(), **parameters)
         assert (refused.value.code, refused.value.param) == ("unsupported_parameter", next(iter(parameters)))

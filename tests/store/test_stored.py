@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +26,7 @@ from sidecar.stored.record import DAY, KEPT, MOST_BYTES
 from sidecar.stored.responses import Forbidden, StoredResponses
 from sidecar.stored.seals import SealBroken
 from sidecar.stored.zero_retention import Level, no_longer_require, require
+from stack.paths import ROOT
 from tests.store.stored_kit import MASTERS, OWNER, let_pass, record, rows
 
 OTHERS = [
@@ -441,3 +445,27 @@ async def test_nothing_of_a_conversation_can_be_read_in_the_files(
             assert secret.encode() not in content
             assert secret.encode("utf-16-le") not in content
             assert secret.encode().hex().encode() not in content
+
+
+_KILLED = """
+import os, signal, sys
+from sidecar.store import connect
+from sidecar.stored.keep import Announce, Announcement
+from tests.store.stored_kit import keep, record
+one, two = record(announced=True), record()
+with connect(sys.argv[1]) as connection:
+    Announce().perform(connection, [Announcement(one.place)])
+print(one.place.response_id, two.place.response_id, flush=True)
+with connect(sys.argv[1]) as connection:
+    keep(connection, one, two)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_who_is_killed_while_it_stores_leaves_nothing_half(store_url: str) -> None:
+    argv = [sys.executable, "-c", _KILLED, store_url]
+    killed = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    announced, _ = killed.stdout.split()
+    assert rows(store_url, "SELECT id, stored_at FROM stored_responses") == [{"id": announced, "stored_at": None}]
+    assert rows(store_url, "SELECT response_id FROM stored_contents") == []

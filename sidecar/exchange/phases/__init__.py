@@ -10,5 +10,16 @@ from __future__ import annotations
 from sidecar.exchange.phases.generating import Answering, Calling
 from sidecar.exchange.phases.phase import Context, Ended, Phase
 from sidecar.exchange.phases.preparing import Preparing, Waiting
+from sidecar.exchange.phases.storing import LookingUp, Storing
 
-__all__ = ["Answering", "Calling", "Context", "Ended", "Phase", "Preparing", "Waiting"]
+__all__ = [
+    "Answering",
+    "Calling",
+    "Context",
+    "Ended",
+    "LookingUp",
+    "Phase",
+    "Preparing",
+    "Storing",
+    "Waiting",
+]

@@ -13,13 +13,15 @@ from sidecar.exchange.asks import Facts, LastAsk
 from sidecar.exchange.commands import Command, Finish, SendBody, SendHead
 from sidecar.exchange.events import Event, Tick, UpstreamBytes, UpstreamEnd
 from sidecar.exchange.phases.phase import Context, PhaseWithFacts, Step
+from sidecar.exchange.phases.storing import Storing, whole_answer
 from sidecar.exchange.plan import Plan
 from sidecar.exchange.report import Report, Timing
 from sidecar.exchange.reserve import Reserve
+from sidecar.exchange.store import Store
 from sidecar.generation.stops import StopStrings
 from sidecar.responses.errors import ApiError
 from sidecar.responses.events import EventWriter
-from sidecar.responses.json_text import Json, json_bytes
+from sidecar.responses.json_text import Json
 from sidecar.responses.marks import Counts, mark_of
 from sidecar.responses.usage import Usage
 
@@ -76,12 +78,14 @@ class _Generating(PhaseWithFacts):
         response = self._final_response(finish_reason)
         usage = self._context.report.usage
         self._context.report.delivered.written = mark_of(usage.output_tokens, usage.reasoning_tokens)
+        self._facts.response = response
         if live.plan.stream:
-            commands = [*self._opening(), SendBody(events + live.writer.finish(response))]
+            commands = [*self._opening(), SendBody(events + live.writer.finish(response)), Finish()]
+        elif (store := Store.needed(self._facts)) is not None:
+            return Storing(self._context, self._facts, response, store, at), [store]
         else:
-            body = json_bytes(response)
-            commands = [SendHead({**_json_head(timing, len(body)), **self._limits_told}), SendBody(body)]
-        return self._end(response["status"], [*commands, Finish()])
+            commands = whole_answer(response, timing, self._limits_told)
+        return self._end(response["status"], commands)
 
     def _opening(self) -> list[Command]:
         """The head of a stream, unless it has been sent."""
@@ -278,12 +282,4 @@ def _stream_head(timing: Timing) -> dict[str, str]:
         "content-type": "text/event-stream; charset=utf-8",
         "cache-control": "no-cache",
         "server-timing": f"ttft;dur={timing.ttft_ms:.1f}",
-    }
-
-
-def _json_head(timing: Timing, length: int) -> dict[str, str]:
-    return {
-        "content-type": "application/json",
-        "content-length": str(length),
-        "server-timing": f"ttft;dur={timing.ttft_ms:.1f}, total;dur={timing.total * 1000:.1f}",
     }

@@ -8,9 +8,11 @@ from typing import Any
 from sidecar.exchange.asks import Ask, Facts
 from sidecar.exchange.events import Answered, Event, RequestComplete, Tick
 from sidecar.exchange.fetch_images import FetchImages
+from sidecar.exchange.load import plan_of
+from sidecar.exchange.look_up import ABOUT_ONE, LookUp
 from sidecar.exchange.phases.generating import Calling, LiveAnswer
 from sidecar.exchange.phases.phase import Context, Phase, PhaseWithFacts, Step
-from sidecar.exchange.plan import Prepare
+from sidecar.exchange.phases.storing import LookingUp
 from sidecar.exchange.reserve import Reserve
 from sidecar.exchange.resources import answer_at_once
 from sidecar.responses.errors import ApiError
@@ -21,7 +23,7 @@ class Waiting(Phase):
     """The request is on its way."""
 
     def take(self, event: Event) -> Step:
-        """The request begins to be prepared; all but a new response is answered at once."""
+        """The request begins to be prepared; all but a new or a stored response is answered at once."""
         if not isinstance(event, RequestComplete):
             return self._take_any(event)
         context = self._context
@@ -29,6 +31,9 @@ class Waiting(Phase):
         context.report.caller = event.caller
         context.report.timing.head_at = event.head_at
         target = context.surface.target(event.headers)
+        if target.operation in ABOUT_ONE:
+            ask = LookUp.of(target, event, context.surface)
+            return LookingUp(context, ask, event.at), [ask]
         if target.operation is not Operation.CREATE_RESPONSE:
             reply = answer_at_once(target, context.surface, context.catalog, event.caller.organization)
             return self._end(reply.outcome, [reply])
@@ -75,7 +80,7 @@ def _next_ask(context: Context, facts: Facts, left: Sequence[type[Ask[Any]]], at
         ask = kind.needed(facts)
         if ask is not None:
             return Preparing(context, facts, ask, left[index + 1 :], at), [ask]
-    plan = facts[Prepare]
+    plan = plan_of(facts)
     call = plan.call(plan.body or facts[FetchImages])
     report, reserved = context.report, facts.get(Reserve)
     if reserved is not None:

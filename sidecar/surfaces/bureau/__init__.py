@@ -29,6 +29,9 @@ BUREAU = Surface(
     description="The OpenAI Responses API for the models of a catalog.",
     endpoints=(
         Endpoint("POST", "/v1/responses", Operation.CREATE_RESPONSE, "infer:run"),
+        Endpoint("GET", "/v1/responses/{id}", Operation.RETRIEVE_RESPONSE, "infer:run"),
+        Endpoint("DELETE", "/v1/responses/{id}", Operation.DELETE_RESPONSE, "infer:run"),
+        Endpoint("GET", "/v1/responses/{id}/input_items", Operation.LIST_INPUT_ITEMS, "infer:run"),
         Endpoint("GET", "/v1/models", Operation.LIST_MODELS, "infer:read"),
         Endpoint("GET", "/v1/models/{id}", Operation.RETRIEVE_MODEL, "infer:read", slashes=True),
         Endpoint("GET", "/v1/openapi.json", Operation.READ_OPENAPI, None),

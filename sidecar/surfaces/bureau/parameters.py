@@ -28,8 +28,8 @@ PARAMETERS = (
     Parameter("instructions", Accepted(), "What the model is told first, before any system message in `input`."),
     Parameter(
         "previous_response_id",
-        Refused(f"previous_response_id is not supported: responses are not kept; {_WHOLE}"),
-        "Responses are not kept; send the conversation.",
+        Accepted(),
+        "A stored response: its conversation comes before `input`. The new one is stored too, unless `store` is false.",
     ),
     Parameter(
         "conversation",
@@ -92,8 +92,8 @@ PARAMETERS = (
     Parameter("stream_options.include_obfuscation", Ignored(), "Events are never padded."),
     Parameter(
         "store",
-        Only((False,), "store: true is not supported: responses are not kept; leave it out, and send the conversation"),
-        "Nothing is kept; every response says `store: false`.",
+        Accepted(),
+        "`true` keeps the response for 30 days, to be continued, fetched and deleted; see [stored.md](stored.md).",
         default=False,
     ),
     Parameter("user", Accepted(), "Your end user, for whom the request is counted."),

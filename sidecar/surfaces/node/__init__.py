@@ -12,6 +12,8 @@ from sidecar.surfaces.node.unions import TYPE_WORDS, NodeRequest
 from sidecar.surfaces.parameters import request_type
 from sidecar.surfaces.surface import Surface
 
+_OTHERS_CODES = ("deadline_exceeded", "stream_interrupted", "policy_denied", "response_in_progress")
+
 
 def _check_pairing(request: ResponsesRequest) -> None:
     check_pairing(request.input)
@@ -31,7 +33,7 @@ NODE = Surface(
     unsupported="{name} is not supported on this node",
     type_words=TYPE_WORDS,
     checks=(_check_pairing,),
-    codes=tuple(code for code in CODES if code not in ("deadline_exceeded", "stream_interrupted")),
+    codes=tuple(code for code in CODES if code not in _OTHERS_CODES),
     new_response=new_response,
     extension=extension,
     schemas={"Response": RESPONSE_SCHEMA},

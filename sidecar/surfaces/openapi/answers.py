@@ -70,6 +70,24 @@ SHARED_SCHEMAS: dict[str, Json] = {
             "total_tokens": COUNT,
         },
     ),
+    "ResponseInProgress": object_of(
+        "A response that is still being made.",
+        {"id": STRING, "object": const("response"), "status": const("in_progress")},
+    ),
+    "DeletedResponse": object_of(
+        "A response that is no longer there.",
+        {"id": STRING, "object": const("response"), "deleted": const(True)},
+    ),
+    "ItemList": object_of(
+        "A page of items.",
+        {
+            "object": const("list"),
+            "data": list_of({"type": "object"}),
+            "first_id": or_null(STRING),
+            "last_id": or_null(STRING),
+            "has_more": {"type": "boolean"},
+        },
+    ),
     "Model": object_of(
         "A model that is served.",
         {

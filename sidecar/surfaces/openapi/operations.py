@@ -98,6 +98,8 @@ def _create_response(surface: Surface) -> Json:
         {"name": name, "in": "header", "description": words, "schema": {"type": "string"}}
         for name, words in surface.headers.items()
     ]
+    # Where no response is stored, what is not found is another path.
+    stored = surface.has_stored_responses
     return {
         "operationId": "createResponse",
         "summary": "Create a response",
@@ -115,8 +117,63 @@ def _create_response(surface: Surface) -> Json:
                     "text/event-stream": {"schema": ref("ServerSentEvent"), "examples": events},
                 },
             },
-            # What is not found here is another path.
-            **_errors(surface, (code for code in surface.codes if code != "not_found"), RATE_LIMITS),
+            **_errors(surface, (code for code in surface.codes if stored or code != "not_found"), RATE_LIMITS),
+        },
+    }
+
+
+_RESPONSE_ID: Json = {
+    "name": "id",
+    "in": "path",
+    "required": True,
+    "description": "The id of a response that is stored.",
+    "schema": {"type": "string", "minLength": 1},
+}
+
+
+def _retrieve_response(surface: Surface) -> Json:
+    words = "The response; of one that is still being made `id`, `object` and `status` alone."
+    found = {"anyOf": [ref("Response"), ref("ResponseInProgress")]}
+    return {
+        "operationId": "retrieveResponse",
+        "summary": "Fetch a stored response",
+        "parameters": [_RESPONSE_ID],
+        "responses": {"200": _json(words, found), **_errors(surface, (*_ALWAYS, "not_found"))},
+    }
+
+
+def _delete_response(surface: Surface) -> Json:
+    return {
+        "operationId": "deleteResponse",
+        "summary": "Delete a stored response",
+        "parameters": [_RESPONSE_ID],
+        "responses": {
+            "200": _json("It is deleted, and what continued it is continued no more.", ref("DeletedResponse")),
+            **_errors(surface, (*_ALWAYS, "not_found")),
+        },
+    }
+
+
+def _list_input_items(surface: Surface) -> Json:
+    query: list[tuple[str, str, Json]] = [
+        (
+            "limit",
+            "How many items at most.",
+            {"type": "integer", "minimum": 1, "maximum": 100, "default": 20},
+        ),
+        ("order", "`desc`: the newest first.", {"enum": ["asc", "desc"], "default": "desc"}),
+        ("after", "The id of the item before the page, in its order.", {"type": "string"}),
+    ]
+    return {
+        "operationId": "listInputItems",
+        "summary": "List the items that a stored response was made from",
+        "parameters": [
+            _RESPONSE_ID,
+            *({"name": name, "in": "query", "description": words, "schema": schema} for name, words, schema in query),
+        ],
+        "responses": {
+            "200": _json("A page of them, those of earlier turns too.", ref("ItemList")),
+            **_errors(surface, (*_ALWAYS, "not_found", "response_in_progress")),
         },
     }
 
@@ -162,6 +219,9 @@ def _read_openapi(surface: Surface) -> Json:
 
 OPERATIONS: dict[Operation, Callable[[Surface], Json]] = {
     Operation.CREATE_RESPONSE: _create_response,
+    Operation.RETRIEVE_RESPONSE: _retrieve_response,
+    Operation.DELETE_RESPONSE: _delete_response,
+    Operation.LIST_INPUT_ITEMS: _list_input_items,
     Operation.LIST_MODELS: _list_models,
     Operation.RETRIEVE_MODEL: _retrieve_model,
     Operation.READ_OPENAPI: _read_openapi,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from typing import Any, cast
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -60,7 +61,6 @@ def test_of_a_docstring_only_the_first_sentence_is_shown() -> None:
 
 
 def test_the_asks_are_those_that_a_worker_has_performed() -> None:
-    nothing = cast(Any, None)
-    assert (
-        tuple(make_performers(nothing, nothing, cast(Any, ...), nothing, nothing, limits=nothing, worker="w")) == ASKS
-    )
+    nothing, there = cast(Any, None), cast(Any, MagicMock())
+    performed = make_performers(nothing, nothing, there, nothing, nothing, storing=there, limits=nothing, worker="w")
+    assert tuple(performed) == ASKS

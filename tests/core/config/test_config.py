@@ -73,6 +73,10 @@ def test_relative_paths_are_relative_to_the_file(tmp_path: Path) -> None:
         ({"log_level": "trace"}, "log_level: Input should be 'info' or 'debug'"),
         ({"surfaces": {"node": {"failed_event": "perhaps"}}}, "surfaces.node.failed_event: true or false is needed"),
         (
+            {"surfaces": {"bureau": {"encrypted_reasoning": "off"}}},
+            "surfaces.bureau stores responses, which needs stored.master_key or stored.master_key_env",
+        ),
+        (
             {"surfaces": {"bureau": {}}},
             "surfaces.bureau.encrypted_reasoning is sealed, which needs a sealing_key",
         ),

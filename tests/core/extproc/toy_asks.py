@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from sidecar.exchange.asks import Ask, Facts, LastAsk
-from sidecar.exchange.plan import Prepare
+from sidecar.exchange.load import plan_of
 from sidecar.exchange.report import Report
 
 
@@ -18,7 +18,7 @@ class Reserve(Ask[str]):
 
     @classmethod
     def needed(cls, facts: Facts) -> Self:
-        return cls(len(facts[Prepare].generation.prompt_ids))
+        return cls(len(plan_of(facts).generation.prompt_ids))
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,9 @@ class Played:
         result: object
         try:
             if isinstance(ask, Prepare):
-                result = self.plan = ask.plan()
+                result = ask.plan()
+                assert isinstance(result, Plan)
+                self.plan = result
             elif isinstance(ask, CheckGuides):
                 result = None
                 kit.check(ask.guides)

@@ -11,7 +11,7 @@ from sidecar.config.models import SurfaceSettings
 from sidecar.exchange.asks import Facts
 from sidecar.exchange.catalog import Catalog
 from sidecar.exchange.events import RequestComplete
-from sidecar.exchange.plan import make_plan
+from sidecar.exchange.plan import Plan, Prepare, make_plan
 from sidecar.responses.errors import ApiError
 from sidecar.responses.sealing import KEY_BYTES, Sealer
 from sidecar.server.elsewhere import Elsewhere
@@ -45,18 +45,19 @@ def both_ways(asked: RequestComplete, surface: Surface, served: Catalog) -> tupl
 )
 def test_a_plan_comes_back_as_it_was_made(asked: RequestComplete) -> None:
     facts, elsewhere = both_ways(asked, SEALING, catalog(image_model()))
-    call = elsewhere.call_of(facts)
+    call = elsewhere.call_of(Prepare(facts))
     assert not call.request.body
     assert elsewhere.read(elsewhere.work(call, asked.body), facts) == make_plan(facts)
 
 
 def test_the_model_is_the_one_that_the_exchange_knows() -> None:
     facts, elsewhere = both_ways(request(), SURFACES["node"], catalog(model()))
-    plan = elsewhere.read(elsewhere.work(elsewhere.call_of(facts), facts.request.body), facts)
+    plan = elsewhere.read(elsewhere.work(elsewhere.call_of(Prepare(facts)), facts.request.body), facts)
+    assert isinstance(plan, Plan)
     assert plan.model is facts.catalog.model("letters")
 
 
 def test_a_refusal_is_raised_there() -> None:
     facts, elsewhere = both_ways(request(temperature=9), SURFACES["node"], catalog(model()))
     with pytest.raises(ApiError, match="temperature"):
-        elsewhere.work(elsewhere.call_of(facts), facts.request.body)
+        elsewhere.work(elsewhere.call_of(Prepare(facts)), facts.request.body)

@@ -64,8 +64,6 @@ def hosted(kind: str) -> dict[str, Any]:
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
-    "store": ({"store": True}, "store", "responses are not kept"),
-    "previous_response_id": ({"previous_response_id": "resp_1"}, "previous_response_id", "responses are not kept"),
     "conversation": ({"conversation": {"id": "c"}}, "conversation", "conversations are not kept"),
     "background": ({"background": True}, "background", "no background responses"),
     "prompt": ({"prompt": {"id": "p"}}, "prompt", "prompt templates are not kept"),

@@ -1,0 +1,51 @@
+"""The ask of a request about a response that is stored: to be fetched, deleted, or told what it was made from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from sidecar.exchange.asks import Ask, Facts
+from sidecar.exchange.events import RequestComplete
+from sidecar.responses.errors import ApiError
+from sidecar.responses.reply import Reply
+from sidecar.responses.wording import shown
+from sidecar.stored.listing import Page
+from sidecar.stored.owner import Owner
+from sidecar.surfaces.endpoints import Operation, Target
+from sidecar.surfaces.surface import Surface
+
+ABOUT_ONE = (Operation.RETRIEVE_RESPONSE, Operation.DELETE_RESPONSE, Operation.LIST_INPUT_ITEMS)
+"""The operations on a response that is stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookUp(Ask[Reply]):
+    """Answer a request about a response that is stored."""
+
+    operation: Operation
+    id: str
+    owner: Owner
+    page: Page
+
+    @classmethod
+    def needed(cls, facts: Facts) -> None:
+        """Never where a response is to be created."""
+
+    @classmethod
+    def of(cls, target: Target, request: RequestComplete, surface: Surface) -> Self:
+        """The ask of a request for ``target``.
+
+        Raises:
+            ApiError: ``not_found``, nothing is stored here. ``invalid_request``, there is no such page.
+        """
+        if not surface.stores:
+            raise not_found(target.id)
+        query = request.headers[":path"].partition("?")[2]
+        page = Page.of(query) if target.operation is Operation.LIST_INPUT_ITEMS else Page()
+        return cls(target.operation, target.id, Owner.of(request.caller), page)
+
+
+def not_found(id_: str) -> ApiError:
+    """What is said of a response that is not there, has expired, was deleted or is another's: always the same."""
+    return ApiError("not_found", f"There is no response {shown(id_)}.")

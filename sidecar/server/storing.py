@@ -1,0 +1,124 @@
+"""Performs the asks about stored responses, and says in the API's words what comes of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from sidecar.exchange.earlier import Earlier
+from sidecar.exchange.load import Load
+from sidecar.exchange.look_up import LookUp, not_found
+from sidecar.exchange.store import Announce, Keep, Store
+from sidecar.responses.errors import ApiError
+from sidecar.responses.reply import Reply
+from sidecar.responses.wording import shown
+from sidecar.store import StoreUnavailable
+from sidecar.stored.chain import NotStored, StillMade, TooLong
+from sidecar.stored.master_keys import KeyUnknown
+from sidecar.stored.responses import Forbidden, StoredResponses
+from sidecar.surfaces.endpoints import Operation
+
+_FIRST_PAUSE_SECONDS = 0.1
+_LONGEST_PAUSE_SECONDS = 5.0
+_LONGEST_SECONDS = 120.0
+
+_log = logging.getLogger(__name__)
+
+
+class Storing:
+    """The performers over one store's responses."""
+
+    def __init__(self, stored: StoredResponses) -> None:
+        self._stored = stored
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """The worker stops: what the store does not take now is lost."""
+        self._stopping.set()
+
+    async def load(self, ask: Load) -> Earlier:
+        """The conversation."""
+        with _in_words(ask.previous_id, "previous_response_id"):
+            return Earlier(await self._stored.conversation(ask.owner, ask.previous_id))
+
+    async def announce(self, ask: Announce) -> None:
+        """Go on where the response may be stored."""
+        with _in_words(ask.place.response_id, "store"):
+            if ask.stream:
+                await self._stored.announce(ask.place)
+            else:
+                await self._stored.check_allowed(ask.place.owner)
+
+    async def store(self, ask: Store) -> bool:
+        """Whether the response is stored. One that cannot be is given to its client all the same."""
+        try:
+            return await self._stored.keep(ask.record)
+        except (StoreUnavailable, KeyUnknown) as error:
+            _log.error("%s could not be stored: %s", ask.record.place.response_id, error)
+            return False
+
+    async def keep(self, ask: Keep) -> None:
+        """Store, or withdraw, as soon as the store answers; for two minutes at most."""
+        pause, until = _FIRST_PAUSE_SECONDS, asyncio.get_running_loop().time() + _LONGEST_SECONDS
+        while True:
+            try:
+                if ask.record is None:
+                    await self._stored.withdraw(ask.response_id)
+                else:
+                    await self._stored.keep(ask.record)
+            except (StoreUnavailable, KeyUnknown) as error:
+                if self._stopping.is_set() or asyncio.get_running_loop().time() >= until:
+                    _log.error("%s could not be stored: %s", ask.response_id, error)
+                    return
+            else:
+                return
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), pause)
+            pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
+
+    async def look_up(self, ask: LookUp) -> Reply:
+        """The answer of a request about a response."""
+        with _in_words(ask.id, None):
+            match ask.operation:
+                case Operation.RETRIEVE_RESPONSE:
+                    return await self._retrieve(ask)
+                case Operation.DELETE_RESPONSE:
+                    await self._stored.remove(ask.owner, ask.id)
+                    return Reply.json({"id": ask.id, "object": "response", "deleted": True})
+                case Operation.LIST_INPUT_ITEMS:
+                    return _json(await self._stored.input_items(ask.owner, ask.id, ask.page))
+        raise AssertionError(f"{ask.operation} is not about a stored response")
+
+    async def _retrieve(self, ask: LookUp) -> Reply:
+        try:
+            return _json(await self._stored.response(ask.owner, ask.id))
+        except StillMade:
+            return Reply.json({"id": ask.id, "object": "response", "status": "in_progress"})
+
+
+def _json(body: bytes) -> Reply:
+    return Reply(200, {"content-type": "application/json"}, body)
+
+
+@contextmanager
+def _in_words(id_: str, param: str | None) -> Iterator[None]:
+    """Say what goes wrong as an :class:`ApiError` about the response ``id_``, which the request named by ``param``."""
+    try:
+        yield
+    except NotStored:
+        error = not_found(id_)
+        error.param = param
+        raise error from None
+    except StillMade:
+        message = f"The response {shown(id_)} is still being made; try again shortly."
+        raise ApiError("response_in_progress", message, param) from None
+    except TooLong:
+        message = "The conversation is too long to be continued; begin a new one."
+        raise ApiError("context_length_exceeded", message, param) from None
+    except Forbidden:
+        message = f"Zero data retention is required here: '{param}' needs responses that are stored."
+        raise ApiError("policy_denied", message, param) from None
+    except StoreUnavailable:
+        raise ApiError("node_unavailable", "The store of responses does not answer; try again.") from None

@@ -11,6 +11,7 @@ from typing import Any
 from bench import peers, plain_envoy
 from bench.script import MODEL
 from bench.upstream import Upstream
+from sidecar.config.processors import shares, usable_processors
 from stack.envoy import Wire
 from stack.local import LocalStack
 from stack.paths import TOKENIZER
@@ -54,10 +55,13 @@ def sidecar(
     Raises:
         StackError: a part could not start, or ended.
     """
+    share = shares(usable_processors())
     stack = LocalStack(
         run_dir,
         models=[Model(MODEL, MODEL, TOKENIZER, CONTEXT_LENGTH)],
         wire=wire,
+        workers=share.workers,
+        envoy_settings={"threads": share.envoy_threads},
         triton_address=f"127.0.0.1:{upstream.grpc_port}",
         accounts=accounts is not None,
         sidecar_settings={"transport": transport, **(accounts or {})},

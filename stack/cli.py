@@ -14,6 +14,8 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from sidecar.config.models import MOST_WORKERS
+from sidecar.config.processors import Shares, shares, usable_processors
 from stack import postgres, protobuf, setup
 from stack.envoy import Wire
 from stack.local import SCRIPTED_MODELS, SMOLLM2, LocalStack
@@ -56,7 +58,13 @@ def up(
         str | None,
         typer.Option(metavar="HOST:PORT", help="gRPC address of a running Triton that serves the models of triton/."),
     ] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Worker processes of the sidecar.")] = 2,
+    workers: Annotated[
+        str,
+        typer.Option(
+            metavar="N|auto",
+            help="Worker processes of the sidecar; auto: half of the processors. Envoy gets the others.",
+        ),
+    ] = "auto",
     scripted: Annotated[
         bool, typer.Option("--scripted", help="Serve the scripted models too, which answer what the prompt tells them.")
     ] = False,
@@ -74,7 +82,7 @@ def up(
     keep = False
     try:
         models = [with_example_price(model) for model in (SMOLLM2, *(SCRIPTED_MODELS if scripted else ()))]
-        stack = _start(port, wire, triton, workers, models)
+        stack = _start(port, wire, triton, _shares(workers), models)
         keep = detach
         _tell(stack, "./dev down ends it." if detach else "Ctrl-C ends everything.")
         if not detach:
@@ -131,7 +139,16 @@ def _look_for_triton(address: str) -> None:
         raise StackError(f"Nothing answers at {address} ({error}): is Triton's gRPC port meant?") from error
 
 
-def _start(port: int, wire: Wire, triton: str | None, workers: int, models: list[Model]) -> LocalStack:
+def _shares(workers: str) -> Shares:
+    processors = usable_processors()
+    if workers == "auto":
+        return shares(processors)
+    if not workers.isdecimal() or not 1 <= int(workers) <= MOST_WORKERS:
+        raise StackError(f"--workers takes auto or a number from 1 to {MOST_WORKERS}, not {workers}.")
+    return Shares(max(1, processors - int(workers)), int(workers))
+
+
+def _start(port: int, wire: Wire, triton: str | None, shares: Shares, models: list[Model]) -> LocalStack:
     with Steps() as progress:
         if triton is None:
             setup.install_triton(progress)
@@ -142,11 +159,12 @@ def _start(port: int, wire: Wire, triton: str | None, workers: int, models: list
             models=models,
             wire=wire,
             port=port,
-            workers=workers,
+            workers=shares.workers,
             state=STATE,
             key_file=API_KEY,
             triton_address=triton,
             sidecar_settings={"drain": _DRAIN_SECONDS},
+            envoy_settings={"threads": shares.envoy_threads},
             progress=progress,
         )
         stack.start()

@@ -39,10 +39,10 @@ _DESCRIPTORS_PER_CONNECTION = {"tunnel": 3, "direct": 2, "origin": 2}
 class EnvoySettings:
     """What the template leaves open.
 
-    Without ``accounts`` nobody is asked for a key. ``surfaces`` are those that are served, the node's first. Sizes
-    are in bytes, timeouts in seconds; both idle timeouts are longer than the sidecar's own timers, which end a
-    silent stream first. ``max_connections`` is how many connections all clients may have together,
-    ``request_timeout`` how long a request may take until its last byte has come.
+    Without ``accounts`` nobody is asked for a key. ``surfaces`` are those that are served, the node's first. The
+    ``threads`` serve connections. Sizes are in bytes, timeouts in seconds; both idle timeouts are longer than the
+    sidecar's own timers, which end a silent stream first. ``max_connections`` is how many connections all clients may
+    have together, ``request_timeout`` how long a request may take until its last byte has come.
     """
 
     port: int
@@ -54,6 +54,7 @@ class EnvoySettings:
     wire: Wire = "tunnel"
     accounts: bool = True
     surfaces: Sequence[str] = ("node",)
+    threads: int = 2
     # Above the sidecar's own limit: the sidecar reads a body to its end and names its size, where Envoy would close the
     # connection on a client that is still sending.
     max_request_bytes: int = 40 * 1024 * 1024
@@ -173,7 +174,7 @@ class Envoy:
                 "-c",
                 str(config),
                 "--concurrency",
-                "2",
+                str(settings.threads),
                 "--disable-hot-restart",
                 "--log-level",
                 "warning",

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from sidecar.config.admission import AdmissionConfig, PriceConfig
 from sidecar.config.identity import IdentityConfig
 from sidecar.config.listeners import Address, AdminConfig, UsageFeedConfig
+from sidecar.config.processors import shares, usable_processors
 from sidecar.config.section import Section
 from sidecar.config.store import StoreConfig
 from sidecar.config.stored import StoredConfig
@@ -25,6 +26,14 @@ _TritonName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
 _Slug = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}/[A-Za-z0-9][A-Za-z0-9._:-]{0,126}$")]
 _Text = Annotated[str, Field(min_length=1, max_length=256)]
 _Count = Annotated[int, Field(ge=1)]
+
+MOST_WORKERS = 256
+"""The most worker processes of a node."""
+
+
+def _auto(workers: Any) -> Any:
+    return shares(usable_processors()).workers if workers == "auto" else workers
+
 
 UNIX = "unix:"
 """What stands before the path of a Unix socket where there may be a ``host:port`` too."""
@@ -247,8 +256,11 @@ class Config(Section):
     """The whole file."""
 
     node: Annotated[str, Field(min_length=1, max_length=128)] = Field(description="this node's name, told in answers")
-    workers: Annotated[int, Field(ge=1, le=256)] = Field(
-        default=1, description="worker processes; one per core is a good start"
+    workers: Annotated[int, BeforeValidator(_auto), Field(ge=1, le=MOST_WORKERS)] = Field(
+        default="auto",
+        validate_default=True,
+        description="worker processes; `auto`: half of the processors that the process may use, rounded up. Envoy's"
+        " `--concurrency` is best the other half: [performance.md](performance.md#threads-and-processors)",
     )
     sockets: Path = Field(
         description="directory of the workers' Unix sockets, `worker-<i>.sock` from 0 on; Envoy's cluster lists them"

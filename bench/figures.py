@@ -78,7 +78,7 @@ def figures(observations: Sequence[Observation], tokens: int) -> Figures:
 
 def _failure(observation: Observation, tokens: int) -> str | None:
     if observation.failure is None and len(observation.ticks) != tokens:
-        return "tokens lost"
+        return f"{len(observation.ticks)} tokens of {tokens}"
     return observation.failure
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from bench.candidates import Running
 from bench.comparison import OTHERS, Results
+from bench.figures import NothingMeasuredError
 from bench.loads import Load
 from bench.measure import Bench, Measurement
 
@@ -37,9 +38,9 @@ def measure_all(
             progress(f"Round {number + 1} of {rounds}: {load.name}")
             for name, candidate in running.items():
                 left -= _seconds(load)
-                best = bench.measure(candidate.node, load, candidate.idle)
+                best = _measure(bench, name, candidate, load)
                 if best.others > OTHERS and time.monotonic() + left + _seconds(load) < deadline:
-                    best = min(best, bench.measure(candidate.node, load, candidate.idle), key=_others)
+                    best = min(best, _measure(bench, name, candidate, load), key=_others)
                 results[load.name][name].append(best)
     return results
 
@@ -50,8 +51,15 @@ def warm_up(bench: Bench, running: Mapping[str, Running], load: Load) -> None:
     Raises:
         NothingMeasuredError: a candidate answered no request.
     """
-    for candidate in running.values():
-        bench.measure(candidate.node, load, candidate.idle)
+    for name, candidate in running.items():
+        _measure(bench, name, candidate, load)
+
+
+def _measure(bench: Bench, name: str, candidate: Running, load: Load) -> Measurement:
+    try:
+        return bench.measure(candidate.node, load, candidate.idle)
+    except NothingMeasuredError as error:
+        raise NothingMeasuredError(f"{load.name}, {name}: {error}") from error
 
 
 def _seconds(load: Load) -> float:

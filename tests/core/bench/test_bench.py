@@ -126,7 +126,7 @@ def test_requests_for_one_token_have_no_gaps() -> None:
 
 def test_failed_requests_are_counted_and_not_measured() -> None:
     found = figures([observation(0.002, 0.05), Observation(started=10.0), observation(9, 0.05, tokens=4)], tokens=5)
-    assert found.failures == {"unfinished": 1, "tokens lost": 1}
+    assert found.failures == {"unfinished": 1, "4 tokens of 5": 1}
     assert found.requests == 3
     assert found.latency_p99 == pytest.approx(2, abs=0.06)
 

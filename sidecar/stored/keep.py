@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
@@ -50,7 +50,7 @@ class Kept(Enum):
     FORBIDDEN = auto()
     """Zero data retention is required."""
     DELETED = auto()
-    """Its client has deleted it while it was being made, or it took too long."""
+    """It was deleted while it was being made, by its client or with all others, or took too long."""
     KEY_GONE = auto()
     """The team's data key is another by now."""
 
@@ -91,7 +91,7 @@ class Keep:
         outcomes = [_outcome(item, item.place.owner in refused, keys, there) for item in items]
         stored = [item for item, outcome in zip(items, outcomes, strict=True) if outcome is Kept.STORED]
         # Those that an earlier attempt has stored stay as they are.
-        _store(connection, [item for item in stored if not there.get(item.place.response_id)], there)
+        _store(connection, [item for item in stored if there.get(item.place.response_id) is not _Found.STORED], there)
         return outcomes
 
 
@@ -106,20 +106,32 @@ class Withdraw:
         return [None for _ in items]
 
 
-def _rows_of(connection: Connection, ids: Iterable[str]) -> dict[str, bool]:
-    """The responses that are there, by id, and whether they are stored; nobody else changes them meanwhile."""
-    rows = stored_responses.c
-    mine = rows.id.in_(list(ids)) & (rows.expires_at > 0)
-    wanted = select(rows.id, rows.stored_at).where(mine).order_by(rows.id).with_for_update()
-    return {id_: stored_at is not None for id_, stored_at in connection.execute(wanted)}
+class _Found(Enum):
+    """What is in the store of a response."""
+
+    MADE = auto()
+    STORED = auto()
+    ENDED = auto()
+    """It was ended with all others of its level or has long expired, and its row is yet to be removed."""
 
 
-def _outcome(item: SealedRecord, refused: bool, keys: Collection[str], there: dict[str, bool]) -> Kept:
+def _rows_of(connection: Connection, ids: Iterable[str]) -> dict[str, _Found]:
+    """What is there of these responses, by id; nobody else changes it meanwhile."""
+    rows, gone = stored_responses.c, now_us(connection) - GRACE
+    wanted = select(rows.id, rows.stored_at, rows.expires_at).where(rows.id.in_(list(ids)))
+    return {
+        row.id: _Found.ENDED if row.expires_at <= gone else _Found.MADE if row.stored_at is None else _Found.STORED
+        for row in connection.execute(wanted.order_by(rows.id).with_for_update())
+    }
+
+
+def _outcome(item: SealedRecord, refused: bool, keys: Collection[str], there: Mapping[str, _Found]) -> Kept:
+    found = there.get(item.place.response_id)
     if refused:
         return Kept.FORBIDDEN
-    if there.get(item.place.response_id):
+    if found is _Found.STORED:
         return Kept.STORED
-    if item.announced and item.place.response_id not in there:
+    if found is _Found.ENDED or (item.announced and found is None):
         return Kept.DELETED
     return Kept.STORED if item.key_id in keys else Kept.KEY_GONE
 

@@ -127,12 +127,13 @@ class StoredStates(RuleBasedStateMachine):
         with self.engine.begin() as connection:
             (outcome,) = keep(connection, known.record)
         self.keys.add(known.owner.organization)
-        there = known.row and known.expires_at > 0
+        ended = known.row and known.expires_at <= max(0, self.now - GRACE)
+        there = known.row and not ended
         if self.refused(known.owner):
             assert outcome is Kept.FORBIDDEN
         elif there and known.stored:
             assert outcome is Kept.STORED
-        elif known.record.announced and not there:
+        elif ended or (known.record.announced and not there):
             assert outcome is Kept.DELETED
         else:
             assert outcome is Kept.STORED

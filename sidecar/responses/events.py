@@ -67,10 +67,14 @@ class EventWriter:
 
     def start(self) -> bytes:
         """``response.created`` and ``response.in_progress``."""
-        response = {**self._response, "status": "in_progress", "output": [], "usage": None}
-        return self._events(
-            [("response.created", {"response": response}), ("response.in_progress", {"response": response})]
-        )
+        # Both hold the same response, which may have megabytes of tools: it is written once.
+        response = json_bytes({**self._response, "status": "in_progress", "output": [], "usage": None})
+        written = []
+        for type_ in (b"response.created", b"response.in_progress"):
+            data = b'{"type":"%b","sequence_number":%d,"response":%b}' % (type_, self.next_number, response)
+            written.append(_event(type_, data))
+            self.next_number += 1
+        return b"".join(written)
 
     def open_message(self) -> bytes:
         """A message begins."""
@@ -152,8 +156,12 @@ class EventWriter:
         for type_, members in events:
             data = {"type": type_, "sequence_number": self.next_number, **members}
             self.next_number += 1
-            written.append(b"event: %b\ndata: %b\n\n" % (type_.encode(), json_bytes(data)))
+            written.append(_event(type_.encode(), json_bytes(data)))
         return b"".join(written)
+
+
+def _event(type_: bytes, data: bytes) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (type_, data)
 
 
 def _delta_head(type_: str, members: Json) -> bytes:

@@ -8,6 +8,8 @@ from typing import Any
 Json = dict[str, Any]
 """A JSON object."""
 
+# Made once: json.dumps makes one each time, which takes half of the time of a short event.
+_encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 _encode_string = json.encoder.c_encode_basestring or json.encoder.py_encode_basestring  # type: ignore[attr-defined]
 
 
@@ -19,7 +21,7 @@ def json_string(text: str) -> str:
 
 def json_bytes(value: Json) -> bytes:
     """``value`` as compact JSON in UTF-8, safe in a ``data:`` line."""
-    return _keep_on_one_line(json.dumps(value, ensure_ascii=False, separators=(",", ":"))).encode()
+    return _keep_on_one_line(_encode(value)).encode()
 
 
 def _keep_on_one_line(encoded: str) -> str:

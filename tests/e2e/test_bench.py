@@ -36,4 +36,4 @@ def test_a_wire_is_measured(tmp_path: Path) -> None:
         measured = Bench(upstream, progress).measure(node, LOAD, dict.fromkeys(node.parts, 0.0))
     assert (measured.figures.requests, measured.figures.failures) == (LOAD.streams, {})
     assert set(measured.cpu_us) == {"envoy", "sidecar"}
-    assert len(node.workers) == 2
+    assert node.workers

@@ -129,6 +129,8 @@ async def test_no_text_of_a_prompt_or_an_answer_is_stored_or_logged(
     assert refused.status_code == 400
     for request_id in request_ids:
         await ledger.record(request_id)
+    # Envoy writes its log from time to time.
+    await eventually(lambda: request_ids[0] in (stack.run_dir / "access.log").read_text(), 30)
     kept = {path.name: path.read_bytes() for path in stack.run_dir.rglob("*") if path.is_file()}
     told = {name for name, content in kept.items() if request_ids[0].encode() in content}
     assert {"access.log", "sidecar.log"} <= told

@@ -101,6 +101,8 @@ class Driver:
 
     def begin_last(self) -> None:
         """All of the answer has been handed over, or can no longer be: begin what was to come last."""
+        # Whoever took the outputs holds this, and is to be freed without a garbage collection.
+        self._deliver = _to_nobody
         asks, self._to_come = self._to_come, []
         for ask in asks:
             task = asyncio.create_task(self._perform_last(ask))
@@ -181,6 +183,10 @@ class Driver:
         request_id = self.exchange.report.request_id
         _log.error("request %s: %s", request_id, what, exc_info=error)
         return ApiError("internal", f"internal error (request {request_id})")
+
+
+def _to_nobody(outputs: Sequence[Output]) -> None:
+    """After the end there are none."""
 
 
 _faulty: WeakSet[Observer] = WeakSet()

@@ -56,7 +56,7 @@ class Session:
     ) -> None:
         self.delivered = exchange.report.delivered
         """Where the transport notes what it has handed over."""
-        self._transport = transport
+        self._transport: Transport = transport
         self._exchange = exchange
         self._driver = Driver(exchange, performers, observers, clock, self._send_all)
         self._clock = clock
@@ -80,11 +80,13 @@ class Session:
 
     def lost(self) -> None:
         """The stream is over: all has been handed over, or the client has left. What comes last begins."""
-        self._take = self._ignore
+        self._take = _ignore
         self._wire.hang_up()
         self.delivered.detach()
         self._driver.handle(ClientGone())
         self._driver.begin_last()
+        # It holds the session, which would be freed by a garbage collection only, and that stops the loop.
+        self._transport = _NOBODY
 
     @property
     def congested(self) -> bool:
@@ -193,9 +195,6 @@ class Session:
         if ended:
             self._close()
 
-    def _ignore(self, message: bytes) -> None:
-        """Nothing that comes now matters."""
-
     def _send_all(self, commands: Sequence[Command]) -> None:
         for message, mark in self._messages(commands):
             self._transport.send(message, mark)
@@ -231,9 +230,28 @@ class Session:
 
     def _close(self) -> None:
         """A stream that ended before this would pass the upstream's raw bytes to the client."""
-        self._take = self._ignore
+        self._take = _ignore
         self._wire.hang_up()
         self._transport.close()
+
+
+def _ignore(_message: bytes) -> None:
+    """Nothing that comes now matters."""
+
+
+class _Nobody:
+    """Where a transport was."""
+
+    congested = False
+
+    def send(self, message: bytes, mark: int) -> None:
+        """Nobody reads it."""
+
+    def close(self) -> None:
+        """It is."""
+
+
+_NOBODY = _Nobody()
 
 
 class _Request:

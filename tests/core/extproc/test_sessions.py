@@ -1,8 +1,10 @@
 """The registry: sessions begin with what is in force, time passes for all, and a drain waits for what comes last."""
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable
 from typing import Any
+from weakref import ref
 
 import pytest
 
@@ -95,6 +97,29 @@ async def test_a_drain_waits_for_what_comes_last() -> None:
     node.release.set()
     await asyncio.wait_for(waiting, 5)
     assert node.settled == ["client_gone"]
+
+
+@pytest.mark.parametrize("wire", ["tunnel", "direct"])
+async def test_a_session_that_is_over_is_freed_without_a_garbage_collection(wire: str) -> None:
+    class Stream(Envoy):
+        session: Session
+
+    node, stream = Node(), Stream()
+    node.release.set()
+    stream.session = session = node.sessions.open(stream, NODE_BY_TUNNEL | {WIRE_METADATA: wire})
+    watched = ref(session)
+    gc.disable()
+    try:
+        session.receive(request_head().SerializeToString())
+        session.receive(request_body(BODY).SerializeToString())
+        await stream.take()
+        node.sessions.close(session)
+        del session, stream
+        await node.sessions.settled()
+        await asyncio.sleep(0)
+        assert watched() is None
+    finally:
+        gc.enable()
 
 
 async def test_time_passes_only_for_sessions_that_envoy_reads() -> None:

@@ -86,20 +86,30 @@ def zero_retention(
     from sidecar.cli.listing import print_json, print_table
     from sidecar.cli.transaction import transaction
     from sidecar.identity.organizations import find
+    from sidecar.identity.records import check_places, has_keys
     from sidecar.stored.zero_retention import ALL, Level, levels_of, no_longer_require, require
 
     if environment is not None and project is None:
         raise typer.BadParameter("an environment is one of a project: --project is needed")
+    try:
+        # An empty name, as of a script's variable that is not set, must not be read as all of them.
+        check_places(project, environment)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
     with transaction(config) as connection:
-        level = Level(find(connection, organization).id, project or ALL, environment or ALL)
+        team = find(connection, organization)
+        level = Level(team.id, project or ALL, environment or ALL)
         if switch == "on":
             count = require(connection, level)
-        elif switch == "off":
-            no_longer_require(connection, level)
+        elif switch == "off" and not no_longer_require(connection, level):
+            fail("It is not required at this level; nothing has changed.", 1)
         levels = levels_of(connection, {level.organization})
+        known = project is None or has_keys(connection, team.id, project, environment)
     if switch == "on":
         _remove_the_ended(config)
-        typer.echo(f"{count} stored responses have been deleted.", err=True)
+        typer.echo(f"Stored responses that have been deleted: {count}.", err=True)
+        if not known:
+            typer.echo(f"Note: {team.name} has no key of this project and environment so far.", err=True)
     if as_json:
         print_json([{"project": level.project, "environment": level.environment} for level in levels])
     else:

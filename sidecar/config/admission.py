@@ -22,7 +22,7 @@ class LimitDefaults(Section):
     tokens_per_minute: _Limit = Field(
         default=None,
         description="tokens per minute, for each model: those of the prompt and `max_output_tokens`, or 512 where a"
-        " request has none, until the real ones are known",
+        " request has none (4,096 on the bureau surface), until the real ones are known",
     )
     image_bytes_per_minute: _Limit = Field(
         default=None, description="bytes of images fetched per minute, for each model"

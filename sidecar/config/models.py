@@ -246,8 +246,8 @@ class SurfacesSettings(Section):
     bureau: BureauSettings | None = Field(
         default=None,
         description="the second surface, `/v1/responses`, which is there where this is set, be it to `{}`: settings as"
-        " of `node`, of which `failed_event` is false by default and `encrypted_reasoning` is `sealed`; with"
-        " `store: false` no responses are stored; see"
+        " of `node`, of which `failed_event` is false by default and `encrypted_reasoning` is `sealed`, which needs"
+        " `sealing_key`; it stores responses, which needs `stored.master_key`, unless `store` is `false`; see"
         " [bureau.md](bureau.md)",
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Self
+from urllib.parse import parse_qs
 
 from sidecar.exchange.asks import Ask, Facts
 from sidecar.exchange.events import RequestComplete
@@ -38,12 +39,25 @@ class LookUp(Ask[Reply]):
 
         Raises:
             ApiError: ``not_found``, nothing is stored here. ``invalid_request``, there is no such page.
+                ``unsupported_parameter``, it is asked for as a stream.
         """
         if not surface.stores:
             raise not_found(target.id)
         query = request.headers[":path"].partition("?")[2]
-        page = Page.of(query) if target.operation is Operation.LIST_INPUT_ITEMS else Page()
+        page = Page()
+        if target.operation is Operation.LIST_INPUT_ITEMS:
+            page = Page.of(query)
+        elif target.operation is Operation.RETRIEVE_RESPONSE:
+            _refuse_a_stream(query)
         return cls(target.operation, target.id, Owner.of(request.caller), page)
+
+
+def _refuse_a_stream(query: str) -> None:
+    """An SDK that is given JSON where it waits for a stream finds no event in it, and no fault either."""
+    given = parse_qs(query, keep_blank_values=True)
+    name = next((name for name in ("stream", "starting_after") if given.get(name, ["false"]) != ["false"]), None)
+    if name is not None:
+        raise ApiError("unsupported_parameter", f"{name} is not supported: a stored response is told as JSON.", name)
 
 
 def not_found(id_: str) -> ApiError:

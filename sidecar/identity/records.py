@@ -90,6 +90,21 @@ def is_label(text: str, most: int) -> bool:
     return 0 < len(text) <= most and text.isprintable()
 
 
+def check_places(*places: str | None) -> None:
+    """Raise :class:`ValueError` unless each of them, a project or an environment, can be a name; ``None`` is none."""
+    if any(place is not None and not _PLACE.fullmatch(place) for place in places):
+        raise ValueError("A project and an environment have 1 to 64 letters, digits and the characters . _ -")
+
+
+def has_keys(connection: Connection, organization: str, project: str, environment: str | None) -> bool:
+    """Whether there is, or was, a key of a project of an organization, and of the environment where one is named."""
+    rows = credentials.c
+    wanted = select(rows.id).where(rows.organization_id == organization, rows.project == project).limit(1)
+    if environment is not None:
+        wanted = wanted.where(rows.environment == environment)
+    return connection.execute(wanted).first() is not None
+
+
 def issue(connection: Connection, terms: Terms) -> tuple[Secret, Record]:
     """Make a credential; the secret is known only to whoever gets it from here.
 
@@ -104,8 +119,7 @@ def issue(connection: Connection, terms: Terms) -> tuple[Secret, Record]:
     places = (terms.project, terms.environment)
     if any((place is not None) != (terms.kind is Kind.PROJECT) for place in places):
         raise ValueError("A key of a project needs both a project and an environment; other credentials have neither.")
-    if any(place is not None and not _PLACE.fullmatch(place) for place in places):
-        raise ValueError("A project and an environment have 1 to 64 letters, digits and the characters . _ -")
+    check_places(*places)
     secret, now = mint(terms.kind), now_us(connection)
     values = {
         "id": new_id(terms.kind.id_prefix, now),

@@ -115,7 +115,8 @@ CODES: dict[str, ErrorKind] = {
     "response_in_progress": ErrorKind(
         409,
         INVALID,
-        "The stored response that the request is about is still being made, after ten seconds of waiting for it.",
+        "The stored response that the request is about is still being made; one that is to be continued has been waited"
+        " for, ten seconds.",
         "Try again after `Retry-After`.",
         retry_after=2,
     ),

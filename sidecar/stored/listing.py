@@ -30,9 +30,12 @@ class Page:
         """The page that a URL's ``query`` asks for; what it does not know in it is ignored, as OpenAI does.
 
         Raises:
-            ApiError: ``invalid_request``, a value is not one that the parameter can have.
+            ApiError: ``invalid_request``, a value is not one that the parameter can have. ``unsupported_parameter``,
+                the page before an item is asked for.
         """
         given = {name: values[-1] for name, values in parse_qs(query, keep_blank_values=True).items()}
+        if given.get("before"):
+            raise ApiError("unsupported_parameter", "before is not supported; use after, and order.", "before")
         limit, order = given.get("limit", "20"), given.get("order", "desc")
         if not (limit.isascii() and limit.isdigit() and len(limit) <= len(str(_MOST)) and 1 <= int(limit) <= _MOST):
             raise ApiError("invalid_request", f"'limit' must be a whole number from 1 to {_MOST}.", "limit")

@@ -97,7 +97,7 @@ def test_of_a_shredded_team_not_even_its_wrapped_key_is_left(run: Run, url: str,
 
 def test_zero_retention_is_switched_on_and_off(run: Run, url: str, team: Owner) -> None:
     switched = run("stored", "zero-retention", "acme", "on", "--project", "support")
-    assert "1 stored responses have been deleted." in switched.stderr
+    assert "Stored responses that have been deleted: 1." in switched.stderr
     assert "support" in switched.stdout
     assert [row["project"] for row in rows(url, "SELECT project FROM stored_responses")] == ["search"]
     environment = ("--project", "search", "--environment", "staging")
@@ -123,3 +123,19 @@ def test_for_the_whole_team_all_goes(run: Run, url: str, team: Owner) -> None:
 
 def test_an_environment_is_one_of_a_project(run: Run, team: Owner) -> None:
     assert "--project is needed" in run("stored", "zero-retention", "acme", "on", "--environment", "e", status=2).output
+
+
+@pytest.mark.parametrize("place", ["", "no such", "*", "a/b"])
+def test_what_can_be_no_name_is_not_taken_for_all(run: Run, url: str, team: Owner, place: str) -> None:
+    before = rows(url, "SELECT id FROM stored_responses")
+    for level in (("--project", place), ("--project", "support", "--environment", place)):
+        assert "1 to 64 letters" in run("stored", "zero-retention", "acme", "on", *level, status=2).output
+    assert rows(url, "SELECT id FROM stored_responses") == before
+    assert json.loads(run("stored", "zero-retention", "acme", "--json").stdout) == []
+
+
+def test_a_project_without_keys_may_be_mistyped(run: Run, team: Owner) -> None:
+    assert "has no key of this project" in run("stored", "zero-retention", "acme", "on", "--project", "suport").stderr
+    off = ("stored", "zero-retention", "acme", "off", "--project")
+    assert run(*off, "suport").exit_code == 0
+    assert "not required at this level" in run(*off, "support", status=1).output

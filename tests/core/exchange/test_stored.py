@@ -251,6 +251,20 @@ def test_what_is_looked_up_in_vain_is_not_found() -> None:
     assert kit.reply([begin(exchange(), about("GET", "/v1/responses/resp_1/input_items?limit=0"))]).status == 400
 
 
+@pytest.mark.parametrize(
+    ("query", "param"),
+    [("stream=true", "stream"), ("stream=1", "stream"), ("stream=false&starting_after=3", "starting_after")],
+)
+def test_a_stored_response_is_not_told_as_a_stream(query: str, param: str) -> None:
+    error = error_of([begin(exchange(), about("GET", f"/v1/responses/resp_1?{query}"))])
+    assert (error["code"], error["param"]) == ("unsupported_parameter", param)
+
+
+def test_a_stream_that_is_not_wanted_is_no_matter() -> None:
+    ask = begin(exchange(), about("GET", "/v1/responses/resp_1?stream=false"))
+    assert ask == LookUp(Operation.RETRIEVE_RESPONSE, "resp_1", OWNER, Page())
+
+
 def test_a_look_up_has_a_bound() -> None:
     of = exchange()
     begin(of, about("DELETE", "/v1/responses/resp_1"))

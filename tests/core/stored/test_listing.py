@@ -82,3 +82,9 @@ def test_an_item_that_is_not_there_is_refused(after: str) -> None:
         Page.of(urlencode({"after": after})).cut(TEXTS)
     assert (refused.value.code, refused.value.param) == ("invalid_request", "after")
     assert len(refused.value.message) < 150
+
+
+def test_the_page_before_an_item_is_not_had() -> None:
+    with pytest.raises(ApiError) as refused:
+        Page.of("before=m3")
+    assert (refused.value.code, refused.value.param) == ("unsupported_parameter", "before")

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from sidecar.config.processors import shares, usable_processors
 from stack.envoy import Envoy, EnvoySettings
 from stack.net import free_port
 from stack.paths import socket_directory
@@ -13,6 +14,8 @@ from stack.paths import socket_directory
 
 def start(run_dir: Path, upstream_port: int) -> Envoy:
     """Start one that forwards to a port of this machine by HTTP/1.1, and wait until it listens.
+
+    It has as many threads as the Envoy that the sidecar shares the processors with.
 
     Raises:
         StackError: it ended or was not ready in time.
@@ -25,6 +28,7 @@ def start(run_dir: Path, upstream_port: int) -> Envoy:
         triton_host="127.0.0.1",
         triton_port=upstream_port,
         log_path=run_dir / "access.log",
+        threads=shares(usable_processors()).envoy_threads,
     )
     envoy = Envoy(settings, run_dir, json.dumps(_configuration(settings)))
     envoy.wait_ready()

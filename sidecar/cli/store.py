@@ -81,12 +81,12 @@ def _store(config: Path) -> Iterator[str]:
     Raises:
         typer.Exit: status 2 for what stays as it is until somebody changes it, otherwise 1.
     """
-    from sidecar.config.load import ConfigError, load, read_store_url
+    from sidecar.config.load import ConfigError, load, store_url_for_commands
     from sidecar.store import SchemaError, StoreUnavailable
     from sidecar.store.errors import BackupError
 
     try:
-        yield read_store_url(load(config).store)
+        yield store_url_for_commands(load(config))
     except ConfigError as error:
         fail(str(error), 2)
     except SchemaError as error:

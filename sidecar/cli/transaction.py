@@ -9,7 +9,7 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from sidecar.cli.failing import fail
-from sidecar.config.load import ConfigError, load, read_store_url
+from sidecar.config.load import ConfigError, load, store_url_for_commands
 from sidecar.identity.organizations import OrganizationError
 from sidecar.identity.records import UnknownCredential
 from sidecar.store import Access, SchemaError, StoreUnavailable, connect
@@ -27,7 +27,7 @@ def transaction(config: Path, access: Access = "write", *, make: bool = False) -
         typer.Exit: status 2: the configuration cannot be used; status 1: the store cannot, or not for this.
     """
     try:
-        url = read_store_url(load(config).store)
+        url = store_url_for_commands(load(config))
         file = sqlite_file(url)
         if not make and file is not None and not file.exists():
             raise StoreUnavailable(f"there is no {file}; serve makes it, or store migrate")

@@ -133,6 +133,17 @@ def read_store_url(store: StoreConfig) -> str:
     return _absolute(url, store.url_file.parent)
 
 
+def store_url_for_commands(config: Config) -> str:
+    """The same for a command, which may be asked for what a configuration does without.
+
+    Raises:
+        ConfigError: as before, or there is no store.
+    """
+    if not config.accounts:
+        raise ConfigError("accounts is false in this configuration: there is no store")
+    return read_store_url(config.store)
+
+
 class _UniqueKeyLoader(yaml.SafeLoader):
     """A safe loader that takes no key twice; YAML's own takes the last silently."""
 

@@ -276,7 +276,8 @@ class Config(Section):
     accounts: bool = Field(
         default=True,
         description="whether it is known here who a request is from, and what it uses is accounted for. With `false`"
-        " there is no store, everybody whom Envoy lets in is served and nothing is limited: that is the ingress's work;"
+        " there is no store, everybody whom Envoy lets in is served and nothing is limited: that is the ingress's work,"
+        " and Envoy's configuration has no `ext_authz` filter, which nobody would answer;"
         " settings of the store, of identity, of admission and of prices are then refused",
     )
     store: StoreConfig = StoreConfig()

@@ -12,7 +12,7 @@ import yaml
 from sidecar.identity.authenticator import find_known
 from sidecar.identity.secret import Secret
 from sidecar.store import connect
-from tests.store.commands import Run
+from tests.store.commands import Run, runner, write_config
 
 
 def as_json(run: Run, *arguments: str) -> Any:
@@ -208,3 +208,15 @@ def test_a_configuration_and_a_store_that_cannot_be_used_are_said(run: Run, conf
     assert "The store cannot be used: " in run("keys", "list", status=1).output
     config.write_text("node: n\n")
     assert "models: this key is needed" in run("keys", "list", status=2).output
+
+
+@pytest.mark.parametrize(
+    "command", [("usage",), ("orgs", "list"), ("keys", "list"), ("reconcile",), ("store", "migrate")]
+)
+def test_without_accounts_there_is_nothing_to_command(tmp_path: Path, command: tuple[str, ...]) -> None:
+    config = write_config(tmp_path)
+    settings = yaml.safe_load(config.read_text())
+    del settings["store"]
+    config.write_text(yaml.safe_dump({**settings, "accounts": False}))
+    assert "there is no store" in runner(config)(*command, status=2).output
+    assert [path.name for path in tmp_path.iterdir()] == [config.name]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stack.first_key import command
+from stack.first_key import ORGANIZATION, command
 from stack.local import LocalStack
 from tests.e2e.client import Client, eventually, script
 
@@ -43,8 +43,8 @@ async def logged(stack: LocalStack, request_id: str) -> dict[str, Any]:
 @pytest.fixture
 def organization(either_stack: LocalStack) -> str:
     """The id of the organization that asks."""
-    (one,) = command(either_stack.sidecar.config, "orgs", "list")["organizations"]
-    return str(one["id"])
+    organizations = command(either_stack.sidecar.config, "orgs", "list")["organizations"]
+    return next(str(one["id"]) for one in organizations if one["name"] == ORGANIZATION)
 
 
 @pytest.mark.parametrize("stream", [True, False])

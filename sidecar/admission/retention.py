@@ -10,8 +10,6 @@ place again.
 
 from __future__ import annotations
 
-import asyncio
-import random
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -20,13 +18,12 @@ from sqlalchemy import Connection, delete, exists, insert, select, text, update
 
 from sidecar.admission.bill import CARRIED_FORWARD, CORRECTION
 from sidecar.admission.periods import DAY
-from sidecar.store import Store, StoreUnavailable, now_us
+from sidecar.store import now_us
 from sidecar.store.tables import accounts, credit_entries, reservations, usage_records
 
 MOST_AT_ONCE = 500
 """How many records a transaction deletes at most."""
 
-_PAUSE_SECONDS = 60.0
 # Of this project alone, on a server that others use too.
 _TRY_LOCK = text("SELECT pg_try_advisory_xact_lock(7202571936448023119)")
 
@@ -42,19 +39,6 @@ class Retention:
         if connection.dialect.name == "postgresql" and not connection.execute(_TRY_LOCK).scalar_one():
             return [False for _ in items]
         return [_delete_some(connection, now_us(connection) - days * DAY) for days in items]
-
-
-async def keep_forever(store: Store, days: int) -> None:
-    """Have what is older than ``days`` deleted, again and again, until cancelled."""
-    retention, more = Retention(), False
-    while True:
-        # The workers of all nodes come at different times.
-        await asyncio.sleep(0 if more else _PAUSE_SECONDS * random.uniform(0.5, 1.5))
-        try:
-            more = await store.run(retention, days)
-        except StoreUnavailable:
-            # The store has said so in the log.
-            more = False
 
 
 def _delete_some(connection: Connection, before: int) -> bool:

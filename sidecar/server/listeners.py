@@ -14,13 +14,13 @@ from aiohttp import web
 from sidecar.admin.app import make_app, start_admin
 from sidecar.admin.route import Tools
 from sidecar.admission.records import Adoption
-from sidecar.admission.retention import keep_forever
+from sidecar.admission.retention import Retention
 from sidecar.config.models import Config
 from sidecar.feed.server import start_feed
 from sidecar.feed.service import UsageFeed
 from sidecar.identity.authenticator import Authenticator
-from sidecar.store import Store, StoreUnavailable
-from sidecar.stored.removal import expire_forever
+from sidecar.store import Store, StoreUnavailable, repeat_forever
+from sidecar.stored.removal import Expire
 
 _PAUSE_SECONDS = 2.0
 
@@ -46,10 +46,10 @@ async def listen(config: Config, store: Store, authenticator: Authenticator) -> 
             _log.info("the admin interface is at %s", config.admin.address)
         _begin(running, asyncio.create_task(authenticator.last_used.write_forever()))
         if config.store.retention_days is not None:
-            _begin(running, asyncio.create_task(keep_forever(store, config.store.retention_days)))
+            _begin(running, asyncio.create_task(repeat_forever(store, Retention(), config.store.retention_days)))
         if config.surfaces.bureau is not None:
             # Also where nothing more is stored: what there is has its time.
-            _begin(running, asyncio.create_task(expire_forever(store)))
+            _begin(running, asyncio.create_task(repeat_forever(store, Expire(), None)))
         yield
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sidecar.store.batch import Operation
+from sidecar.store.chores import repeat_forever
 from sidecar.store.engine import Access, connect
 from sidecar.store.errors import SchemaError, StoreUnavailable
 from sidecar.store.store import Store
@@ -16,5 +17,6 @@ __all__ = [
     "StoreUnavailable",
     "connect",
     "now_us",
+    "repeat_forever",
     "settled_below",
 ]

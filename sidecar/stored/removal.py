@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, select, text
 
-from sidecar.store import Store, StoreUnavailable, now_us
+from sidecar.store import now_us
 from sidecar.store.tables import stored_responses
 from sidecar.stored.keep import GRACE
 from sidecar.stored.owner import Owner
@@ -19,7 +17,6 @@ MOST_AT_ONCE = 200
 MOST_BYTES_AT_ONCE = 32 * 1024 * 1024
 """And how many bytes of items, unless one alone has more."""
 
-_PAUSE_SECONDS = 60.0
 # Of this project alone, on a server that others use too.
 _TRY_LOCK = text("SELECT pg_try_advisory_xact_lock(7202571936448023120)")
 
@@ -77,16 +74,3 @@ def remove_some(connection: Connection) -> bool:
     if chosen:
         connection.execute(delete(stored_responses).where(rows.id.in_(chosen)))
     return len(chosen) < len(found)
-
-
-async def expire_forever(store: Store) -> None:
-    """Have what has expired removed, again and again, until cancelled."""
-    expire, more = Expire(), False
-    while True:
-        # The workers of all nodes come at different times.
-        await asyncio.sleep(0 if more else _PAUSE_SECONDS * random.uniform(0.5, 1.5))
-        try:
-            more = await store.run(expire, None)
-        except StoreUnavailable:
-            # The store has said so in the log.
-            more = False

@@ -8,7 +8,7 @@ import pytest
 
 from sidecar.admission import retention
 from sidecar.admission.retention import Retention
-from sidecar.store import Store, connect
+from sidecar.store import Store, chores, connect, repeat_forever
 from tests.store.ledger_kit import PRICED, Books, completed
 from tests.store.test_reconcile import findings
 
@@ -137,9 +137,9 @@ def test_one_at_a_time_deletes(postgres_url: str) -> None:
 async def test_workers_go_on_deleting_until_they_are_stopped(
     store: Store, books: Books, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retention, "_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(chores, "_PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(retention, "MOST_AT_ONCE", 2)
-    workers = [asyncio.create_task(retention.keep_forever(store, DAYS)) for _ in range(2)]
+    workers = [asyncio.create_task(repeat_forever(store, retention.Retention(), DAYS)) for _ in range(2)]
     for _ in range(2):
         for _ in range(3):
             answer(books, DAYS + 1)

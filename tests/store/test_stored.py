@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import event, text
 
 from sidecar.responses.errors import ApiError
-from sidecar.store import Store, connect
+from sidecar.store import Store, chores, connect, repeat_forever
 from sidecar.stored import chain as chains
 from sidecar.stored import removal, responses
 from sidecar.stored.chain import NotStored, StillMade, TooLong
@@ -344,8 +344,8 @@ async def test_what_has_expired_goes_some_at_a_time(
     with connect(store_url) as connection:
         assert removal.remove_some(connection)
     assert len(expiries(store_url)) == 4
-    monkeypatch.setattr(removal, "_PAUSE_SECONDS", 0.01)
-    worker = asyncio.create_task(removal.expire_forever(store))
+    monkeypatch.setattr(chores, "_PAUSE_SECONDS", 0.01)
+    worker = asyncio.create_task(repeat_forever(store, removal.Expire(), None))
     async with asyncio.timeout(30):
         while expiries(store_url).keys() != {new}:
             await asyncio.sleep(0.01)
@@ -450,11 +450,11 @@ async def test_nothing_of_a_conversation_can_be_read_in_the_files(
 _KILLED = """
 import os, signal, sys
 from sidecar.store import connect
-from sidecar.stored.keep import Announce, Announcement
+from sidecar.stored.keep import Announce
 from tests.store.stored_kit import keep, record
 one, two = record(announced=True), record()
 with connect(sys.argv[1]) as connection:
-    Announce().perform(connection, [Announcement(one.place)])
+    Announce().perform(connection, [one.place])
 print(one.place.response_id, two.place.response_id, flush=True)
 with connect(sys.argv[1]) as connection:
     keep(connection, one, two)

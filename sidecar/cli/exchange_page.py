@@ -7,34 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, get_args
+from typing import get_args
 
-from sidecar.exchange.asks import Ask, LastAsk
-from sidecar.exchange.check_guides import CheckGuides
 from sidecar.exchange.events import Event
-from sidecar.exchange.fetch_images import FetchImages
-from sidecar.exchange.load import Load, PrepareContinued
-from sidecar.exchange.look_up import LookUp
+from sidecar.exchange.order import ASKS
 from sidecar.exchange.phases import Phase
-from sidecar.exchange.plan import Prepare
-from sidecar.exchange.reserve import Reserve
-from sidecar.exchange.settle import Settle
-from sidecar.exchange.store import Announce, Keep, Store
-
-ASKS: tuple[type[Ask[Any]] | type[LastAsk], ...] = (
-    Prepare,
-    Load,
-    PrepareContinued,
-    CheckGuides,
-    Reserve,
-    Announce,
-    FetchImages,
-    Store,
-    LookUp,
-    Settle,
-    Keep,
-)
-"""Those that a worker has performed, in the order in which they are made."""
 
 Transitions = Mapping[type[Phase], Mapping[type[Event], frozenset[type[Phase]]]]
 

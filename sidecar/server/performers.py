@@ -5,21 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 from concurrent.futures import Executor
+from typing import Any
 
 from sidecar.admission.admission import Admission
 from sidecar.config.models import ImageLimits
 from sidecar.egress.budget import UnlimitedBytes
 from sidecar.egress.loader import ImageLoader
+from sidecar.exchange.asks import Ask, LastAsk
 from sidecar.exchange.check_guides import CheckGuides
 from sidecar.exchange.earlier import Continued
 from sidecar.exchange.fetch_images import FetchImages
 from sidecar.exchange.load import Load, PrepareContinued
 from sidecar.exchange.look_up import LookUp
+from sidecar.exchange.order import ASKS
 from sidecar.exchange.plan import Plan, Prepare
 from sidecar.exchange.reserve import Reserve, Reserved
 from sidecar.exchange.settle import Settle
 from sidecar.exchange.store import Announce, Keep, Store
-from sidecar.extproc.driver import Done, Performers
+from sidecar.extproc.driver import Done, Performer, Performers
 from sidecar.killable import Pool
 from sidecar.server import grammars
 from sidecar.server.preparation import Preparation
@@ -61,36 +64,30 @@ def make_performers(
                 admission.images_fetched(reserved.slot, reserved.request.id, reserved.images.used)
             return await asyncio.get_running_loop().run_in_executor(writers, ask.body, loaded)
 
-    if admission is None:
-        return {Prepare: prepare, CheckGuides: check_guides, FetchImages: fetch_images}
-
-    async def reserve(ask: Reserve) -> Reserved:
-        request = ask.request(worker, limits)
-        made = await admission.reserve(request)
-        return Reserved.of(request, made.slot, made.admitted)
-
-    async def settle(ask: Settle) -> None:
-        reserved = ask.reserved
-        await admission.settle(reserved.slot, ask.settlement(), reserved.request.organization_id)
-
-    if storing is None:
-        return {
-            Prepare: prepare,
-            CheckGuides: check_guides,
-            Reserve: reserve,
-            FetchImages: fetch_images,
-            Settle: settle,
-        }
-    return {
+    performers: dict[type[Ask[Any]] | type[LastAsk], Performer] = {
         Prepare: prepare,
-        Load: storing.load,
-        PrepareContinued: prepare_continued,
         CheckGuides: check_guides,
-        Reserve: reserve,
-        Announce: storing.announce,
         FetchImages: fetch_images,
-        Store: storing.store,
-        LookUp: storing.look_up,
-        Settle: settle,
-        Keep: storing.keep,
     }
+    if admission is not None:
+
+        async def reserve(ask: Reserve) -> Reserved:
+            request = ask.request(worker, limits)
+            made = await admission.reserve(request)
+            return Reserved.of(request, made.slot, made.admitted)
+
+        async def settle(ask: Settle) -> None:
+            reserved = ask.reserved
+            await admission.settle(reserved.slot, ask.settlement(), reserved.request.organization_id)
+
+        performers |= {Reserve: reserve, Settle: settle}
+    if storing is not None:
+        performers |= {
+            Load: storing.load,
+            PrepareContinued: prepare_continued,
+            Announce: storing.announce,
+            Store: storing.store,
+            LookUp: storing.look_up,
+            Keep: storing.keep,
+        }
+    return {kind: performers[kind] for kind in ASKS if kind in performers}

@@ -9,8 +9,9 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from sidecar.cli.exchange_page import ASKS, Transitions, exchange_page
+from sidecar.cli.exchange_page import Transitions, exchange_page
 from sidecar.exchange.events import ClientGone, RequestComplete, Tick
+from sidecar.exchange.order import ASKS
 from sidecar.exchange.phases import Answering, Ended, Waiting
 from sidecar.exchange.transitions import TRANSITIONS
 from sidecar.server.performers import make_performers

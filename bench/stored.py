@@ -16,6 +16,7 @@ from statistics import median
 
 from sqlalchemy import text
 
+from sidecar.responses.ids import ResponseIds
 from sidecar.store import Store, connect
 from sidecar.store.migrate import migrate
 from sidecar.stored.items import input_items, to_lines
@@ -76,7 +77,7 @@ def _record(turn: int, previous: str | None) -> Record:
     ulid = f"{turn:026d}"
     message = {"type": "message", "id": f"msg_{ulid}_0", "role": "assistant", "content": _ANSWERED}
     response = {"id": f"resp_{ulid}", "previous_response_id": previous, "output": [message]}
-    return Record.of(response, _OWNER, to_lines(input_items(_SAID, ulid)), announced=False)
+    return Record.of(response, _OWNER, to_lines(input_items(_SAID, ResponseIds(ulid))), announced=False)
 
 
 def _medians(last: Sequence[tuple[float, float, float]]) -> str:

@@ -204,7 +204,7 @@ def _keeping(
     if not (request.store if "store" in request.model_fields_set else previous is not None):
         return None
     place = Place(ids.response, Owner.of(caller), previous)
-    items = input_items(given, ids.ulid, {str(item.get("id")) for item in before})
+    items = input_items(given, ids, {str(item.get("id")) for item in before})
     return Keeping(place, to_lines(items))
 
 

@@ -1,5 +1,7 @@
 """The one place that makes ids: ``resp_<ulid>``, ``msg_|rs_|fc_|ctc_<ulid>_<output_index>``, ``call_<random>``.
 
+Items of an input that came without one have ``<prefix>_<ulid>_i<index>``.
+
 All ids of one response share one ULID (26 characters, lower case, Crockford's base 32), so that a log line about an
 item leads to its response. Time and randomness are passed in.
 """
@@ -13,7 +15,15 @@ from typing import Literal
 ItemKind = Literal["message", "reasoning", "function_call", "custom_tool_call"]
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
-_PREFIX: dict[ItemKind, str] = {"message": "msg", "reasoning": "rs", "function_call": "fc", "custom_tool_call": "ctc"}
+_PREFIX = {
+    "message": "msg",
+    "reasoning": "rs",
+    "function_call": "fc",
+    "function_call_output": "fco",
+    "custom_tool_call": "ctc",
+    "custom_tool_call_output": "ctco",
+    "compaction": "cmp",
+}
 
 
 def ulid(unix_ms: int, randomness: bytes) -> str:
@@ -42,6 +52,10 @@ class ResponseIds:
     def item(self, kind: ItemKind, output_index: int) -> str:
         """The id of the item at ``output_index``."""
         return f"{_PREFIX[kind]}_{self.ulid}_{output_index}"
+
+    def input_item(self, type_: str, index: int) -> str:
+        """The id of the item at ``index`` of the request's input, where it has none of its own."""
+        return f"{_PREFIX.get(type_, 'item')}_{self.ulid}_i{index}"
 
     def call(self, output_index: int) -> str:
         """The ``call_id`` of the call at ``output_index``: as random as the ULID, and different from it."""

@@ -8,32 +8,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
+from sidecar.responses.ids import ResponseIds
 from sidecar.responses.items import input_list
 from sidecar.responses.json_text import Json, json_bytes
 
-_PREFIXES = {
-    "message": "msg",
-    "reasoning": "rs",
-    "function_call": "fc",
-    "function_call_output": "fco",
-    "custom_tool_call": "ctc",
-    "custom_tool_call_output": "ctco",
-    "compaction": "cmp",
-}
 
-
-def input_items(given: str | Sequence[Json], ulid: str, taken: Collection[str] = ()) -> list[Json]:
+def input_items(given: str | Sequence[Json], ids: ResponseIds, taken: Collection[str] = ()) -> list[Json]:
     """The items of a request's ``input``, which has been found to be well-formed, as they are stored and listed.
 
-    An item without an id, or with one of ``taken`` or of an item before it, gets one of its own, which is made of the
-    response's ``ulid``: in a list that is paged through by ids, none may stand twice.
+    An item without an id, or with one of ``taken`` or of an item before it, gets one of its own of ``ids``, the
+    response's: in a list that is paged through by ids, none may stand twice.
     """
     seen, listed = set(taken), list[Json]()
     for index, item in enumerate(input_list(given)):
         whole = _whole(item)
         id_ = whole.get("id")
         if not isinstance(id_, str) or not id_ or id_ in seen:
-            whole["id"] = id_ = f"{_PREFIXES.get(whole['type'], 'item')}_{ulid}_i{index}"
+            whole["id"] = id_ = ids.input_item(whole["type"], index)
         seen.add(id_)
         listed.append(whole)
     return listed

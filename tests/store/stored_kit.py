@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
+from sidecar.responses.ids import ResponseIds
 from sidecar.store import connect
 from sidecar.stored.chain import read_chain
 from sidecar.stored.items import input_items, to_lines
@@ -31,7 +32,7 @@ def record(
     ulid = f"{next(_numbers):026d}"
     message = {"type": "message", "id": f"msg_{ulid}_0", "role": "assistant", "content": answered}
     response = {"id": f"resp_{ulid}", "previous_response_id": previous, "store": False, "output": [message]}
-    items = input_items(said or f"turn {ulid}", ulid)
+    items = input_items(said or f"turn {ulid}", ResponseIds(ulid))
     return Record.of(response, owner, to_lines(items), announced=announced)
 
 

@@ -8,7 +8,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sidecar.responses.ids import ResponseIds
 from sidecar.stored.items import as_array, input_items, lines_of, to_lines
+
+IDS = ResponseIds("01h")
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 items = st.lists(
@@ -21,7 +24,7 @@ items = st.lists(
 
 
 def test_a_string_is_a_message_of_the_user() -> None:
-    assert input_items("hello", "01h") == [
+    assert input_items("hello", IDS) == [
         {
             "status": "completed",
             "type": "message",
@@ -33,7 +36,7 @@ def test_a_string_is_a_message_of_the_user() -> None:
 
 
 def test_a_message_written_by_the_assistant_has_an_output_part() -> None:
-    (item,) = input_items([{"role": "assistant", "content": "yes"}], "01h")
+    (item,) = input_items([{"role": "assistant", "content": "yes"}], IDS)
     assert item["content"] == [{"type": "output_text", "text": "yes", "annotations": [], "logprobs": []}]
 
 
@@ -46,18 +49,18 @@ def test_what_a_client_sent_stays_as_it_was() -> None:
         "content": [{"type": "input_image", "image_url": "https://example.com/a.png", "detail": "low"}],
         "phase": "commentary",
     }
-    assert input_items([sent], "01h") == [sent]
+    assert input_items([sent], IDS) == [sent]
 
 
 def test_ids_are_made_by_type() -> None:
     kinds = ["function_call", "function_call_output", "reasoning", "local_shell_call"]
-    made = [item["id"] for item in input_items([{"type": kind} for kind in kinds], "01h")]
+    made = [item["id"] for item in input_items([{"type": kind} for kind in kinds], IDS)]
     assert made == ["fc_01h_i0", "fco_01h_i1", "rs_01h_i2", "item_01h_i3"]
 
 
 @given(items, st.sets(st.sampled_from(["a", "b", "c"])))
 def test_no_id_stands_twice(given_items: list[dict[str, Any]], taken: set[str]) -> None:
-    ids = [item["id"] for item in input_items(given_items, "01h", taken)]
+    ids = [item["id"] for item in input_items(given_items, IDS, taken)]
     assert all(ids)
     assert len({*ids} | taken) == len(ids) + len(taken)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from stack.envoy import Wire
 from stack.local import SCRIPTED, SCRIPTED_BY_CONTRACT, SMOLLM2, THINKING, LocalStack
 from stack.paths import TOKENIZER, TRITON_VENV
 from stack.postgres import Postgres
@@ -65,23 +66,21 @@ def stack(triton: Triton, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 @pytest.fixture(scope="session")
 def direct_stack(triton: Triton, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """Sidecar and Envoy on the direct wire, in front of ``triton``. Tests must leave all parts running."""
-    address = f"127.0.0.1:{triton.grpc_port}"
-    models = [SMOLLM2, SCRIPTED]
-    with LocalStack(
-        tmp_path_factory.mktemp("direct"), models=models, triton_address=address, wire="direct", workers=1
-    ) as stack:
+    with _small_stack("direct", triton, tmp_path_factory) as stack:
         yield stack
 
 
 @pytest.fixture(scope="session")
 def origin_stack(triton: Triton, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """Sidecar and Envoy on the origin wire, in front of ``triton``. Tests must leave all parts running."""
-    address = f"127.0.0.1:{triton.grpc_port}"
-    models = [SMOLLM2, SCRIPTED]
-    with LocalStack(
-        tmp_path_factory.mktemp("origin"), models=models, triton_address=address, wire="origin", workers=1
-    ) as stack:
+    with _small_stack("origin", triton, tmp_path_factory) as stack:
         yield stack
+
+
+def _small_stack(wire: Wire, triton: Triton, tmp_path_factory: pytest.TempPathFactory) -> LocalStack:
+    address = f"127.0.0.1:{triton.grpc_port}"
+    run_dir = tmp_path_factory.mktemp(wire)
+    return LocalStack(run_dir, models=[SMOLLM2, SCRIPTED], triton_address=address, wire=wire, workers=1)
 
 
 @pytest.fixture

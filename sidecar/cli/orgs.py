@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from sidecar.cli.options import AsJson, ConfigFile, limit_of, nano_of
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from sidecar.identity.organizations import Organization
 
 app = typer.Typer(help="Organizations, their limits and credits.", no_args_is_help=True)
 
@@ -50,27 +57,17 @@ def list_(config: ConfigFile, as_json: AsJson = False) -> None:
 @app.command()
 def disable(organization: _Organization, config: ConfigFile, as_json: AsJson = False) -> None:
     """End all of an organization's access; within five seconds no node takes its keys, tokens or sessions any more."""
-    from sidecar.cli.organizations_view import show
-    from sidecar.cli.transaction import transaction
-    from sidecar.identity.organizations import disable, limits_of
+    from sidecar.identity.organizations import disable
 
-    with transaction(config) as connection:
-        changed = disable(connection, organization)
-        limits = limits_of(connection, changed.id)
-    show(changed, limits, as_json=as_json)
+    _change(config, lambda connection: disable(connection, organization), as_json=as_json)
 
 
 @app.command()
 def enable(organization: _Organization, config: ConfigFile, as_json: AsJson = False) -> None:
     """Take the keys, tokens and sessions of an organization again that was disabled."""
-    from sidecar.cli.organizations_view import show
-    from sidecar.cli.transaction import transaction
-    from sidecar.identity.organizations import enable, limits_of
+    from sidecar.identity.organizations import enable
 
-    with transaction(config) as connection:
-        changed = enable(connection, organization)
-        limits = limits_of(connection, changed.id)
-    show(changed, limits, as_json=as_json)
+    _change(config, lambda connection: enable(connection, organization), as_json=as_json)
 
 
 @app.command()
@@ -127,12 +124,19 @@ def credit(
     as_json: AsJson = False,
 ) -> None:
     """Add credits to the account of an organization."""
-    from sidecar.cli.organizations_view import show
-    from sidecar.cli.transaction import transaction
-    from sidecar.identity.organizations import add_credit, limits_of
+    from sidecar.identity.organizations import add_credit
 
     nano = nano_of(amount)
+    _change(config, lambda connection: add_credit(connection, organization, nano, reason, id_), as_json=as_json)
+
+
+def _change(config: Path, change: Callable[[Connection], Organization], *, as_json: bool) -> None:
+    """Change an organization, and show what it is then."""
+    from sidecar.cli.organizations_view import show
+    from sidecar.cli.transaction import transaction
+    from sidecar.identity.organizations import limits_of
+
     with transaction(config) as connection:
-        changed = add_credit(connection, organization, nano, reason, id_)
+        changed = change(connection)
         limits = limits_of(connection, changed.id)
     show(changed, limits, as_json=as_json)

@@ -99,11 +99,7 @@ def read_master_keys(stored: StoredConfig) -> list[bytes]:
         where, text = f"stored.master_key_env: {stored.master_key_env}", os.environ.get(stored.master_key_env, "")
     elif stored.master_key is not None:
         where = f"stored.master_key: {stored.master_key}"
-        try:
-            text = stored.master_key.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-            raise ConfigError(f"{where} cannot be read ({reason})") from None
+        text = _read_text(where, stored.master_key)
     else:
         raise ConfigError("stored: responses are stored sealed, which needs master_key or master_key_env")
     try:
@@ -123,11 +119,7 @@ def read_store_url(store: StoreConfig) -> str:
     """
     if store.url_file is None:
         return store.url or f"{SQLITE}{store.state / 'ledger.db'}"
-    try:
-        url = store.url_file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise ConfigError(f"store.url_file: {store.url_file} cannot be read ({reason})") from None
+    url = _read_text(f"store.url_file: {store.url_file}", store.url_file).strip()
     if not re.match(STORE_URL, url):
         raise ConfigError(f"store.url_file: {store.url_file} holds no URL that begins with sqlite:/// or postgresql://")
     return _absolute(url, store.url_file.parent)
@@ -142,6 +134,15 @@ def store_url_for_commands(config: Config) -> str:
     if not config.accounts:
         raise ConfigError("accounts is false in this configuration: there is no store")
     return read_store_url(config.store)
+
+
+def _read_text(where: str, path: Path) -> str:
+    """The text of a file that a setting names; raises :class:`ConfigError` with ``where`` where it cannot be had."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ConfigError(f"{where} cannot be read ({reason})") from None
 
 
 class _UniqueKeyLoader(yaml.SafeLoader):

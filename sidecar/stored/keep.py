@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
@@ -55,27 +54,23 @@ class Kept(Enum):
     """The team's data key is another by now."""
 
 
-@dataclass(frozen=True, slots=True)
-class Announcement:
-    """A response that is being made, and will be stored."""
-
-    place: Place
-
-
 class Announce:
-    """The operation of :class:`~sidecar.store.Store` that announces; the result is whether it may be stored."""
+    """The operation of :class:`~sidecar.store.Store` that announces; the result is whether it may be stored.
 
-    def perform(self, connection: Connection, items: Sequence[Announcement]) -> Sequence[bool]:
+    An item is where a response will be stored that is being made.
+    """
+
+    def perform(self, connection: Connection, items: Sequence[Place]) -> Sequence[bool]:
         """Announce all for whom something may be stored."""
-        share(connection, (item.place.owner.organization for item in items))
-        refused = forbidden(connection, {item.place.owner for item in items})
-        announced = [item.place for item in items if item.place.owner not in refused]
+        share(connection, (item.owner.organization for item in items))
+        refused = forbidden(connection, {item.owner for item in items})
+        announced = [item for item in items if item.owner not in refused]
         there = _rows_of(connection, (place.response_id for place in announced))
         now = now_us(connection)
         new = [_row(place, now) for place in announced if place.response_id not in there]
         if new:
             connection.execute(insert(stored_responses), new)
-        return [item.place.owner not in refused for item in items]
+        return [item.owner not in refused for item in items]
 
 
 class Keep:

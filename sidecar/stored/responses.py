@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 
 from sidecar.store import Store
 from sidecar.stored.chain import Chain, NotStored, StillMade, TooLong, read_chain
-from sidecar.stored.keep import Announce, Announcement, Keep, Kept, Withdraw
+from sidecar.stored.keep import Announce, Keep, Kept, Withdraw
 from sidecar.stored.keys import AddKey, NewKey, Random, key_of
 from sidecar.stored.listing import Page
 from sidecar.stored.master_keys import MasterKeys
@@ -65,7 +65,7 @@ class StoredResponses:
         Raises:
             Forbidden: it may not be stored.
         """
-        if not await self._store.run(self._announce, Announcement(place)):
+        if not await self._store.run(self._announce, place):
             raise Forbidden
 
     async def withdraw(self, response_id: str) -> None:

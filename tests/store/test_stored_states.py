@@ -13,7 +13,7 @@ from sqlalchemy import Connection, text
 
 from sidecar.store.engine import open_engine
 from sidecar.stored.chain import NotStored, StillMade, read_chain
-from sidecar.stored.keep import GRACE, LONGEST, MINUTE, Announce, Announcement, Kept, Withdraw
+from sidecar.stored.keep import GRACE, LONGEST, MINUTE, Announce, Kept, Withdraw
 from sidecar.stored.keys import shred
 from sidecar.stored.owner import Owner
 from sidecar.stored.record import DAY, KEPT, Record
@@ -109,7 +109,7 @@ class StoredStates(RuleBasedStateMachine):
 
     def announce(self, one: Record) -> str:
         with self.engine.begin() as connection:
-            (allowed,) = Announce().perform(connection, [Announcement(one.place)])
+            (allowed,) = Announce().perform(connection, [one.place])
         assert allowed is not self.refused(one.place.owner)
         self.known[one.place.response_id] = Known(one, self.now + LONGEST, row=allowed)
         return one.place.response_id

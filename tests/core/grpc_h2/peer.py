@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from hpack import Decoder, Encoder
 
 from sidecar.grpc_h2 import Call, Connection, Limits, Methods, Status
+from sidecar.grpc_h2.endpoint import Endpoint
 from sidecar.grpc_h2.frames import END_HEADERS, END_STREAM, HEAD, PREFACE, ErrorCode, Kind, Setting, frame, settings
 
 ECHO, RECORD, FAIL = "/test.Service/Echo", "/test.Service/Record", "/test.Service/Fail"
@@ -113,8 +114,30 @@ class Seen:
         self._note("closed")
 
 
-class Peer:
+class Talk:
+    """What is said to ``connection``, an end of ours, and what it says."""
+
+    connection: Endpoint[Any]
+
+    def say(self, *pieces: bytes) -> list[Frame]:
+        """Let it read ``pieces``; what it writes then, all of it."""
+        for piece in pieces:
+            self.connection.receive(piece)
+        return self.sent()
+
+    def sent(self) -> list[Frame]:
+        """What it writes now, all of it."""
+        written = []
+        while self.connection.has_output:
+            written.append(self.connection.output())
+            self.connection.handed_over()
+        return list(frames_in(b"".join(written)))
+
+
+class Peer(Talk):
     """A connection that has been greeted, and what was seen of it so far."""
+
+    connection: Connection
 
     def __init__(self, limits: Limits | None = None, *, greet: bool = True) -> None:
         self.events: list[tuple[Any, ...]] = []
@@ -140,20 +163,6 @@ class Peer:
 
     def _wake(self) -> None:
         self.wakes += 1
-
-    def say(self, *pieces: bytes) -> list[Frame]:
-        """Let the server read ``pieces``; what it writes then, all of it."""
-        for piece in pieces:
-            self.connection.receive(piece)
-        return self.sent()
-
-    def sent(self) -> list[Frame]:
-        """What the server writes now, all of it."""
-        written = []
-        while self.connection.has_output:
-            written.append(self.connection.output())
-            self.connection.handed_over()
-        return list(frames_in(b"".join(written)))
 
     def told(self, stream: int) -> list[tuple[Any, ...]]:
         """What the receiver of ``stream`` was told."""

@@ -12,7 +12,7 @@ from sidecar.grpc_h2.frames import END_HEADERS, END_STREAM, PREFACE, Kind, frame
 from sidecar.grpc_h2.headers import grpc_request
 from sidecar.grpc_h2.limits import Limits
 from sidecar.grpc_h2.outgoing import Outgoing
-from tests.core.grpc_h2.peer import Frame, block, frames_in
+from tests.core.grpc_h2.peer import Frame, Talk, block, frames_in
 
 PATH = "/test.Service/Ask"
 GREETING = settings({})
@@ -57,8 +57,10 @@ class Noted:
         self._events.append((self._number, *words))
 
 
-class ServerPeer:
+class ServerPeer(Talk):
     """A connection that has been greeted, and the calls that are made on it, numbered like their streams."""
+
+    connection: ClientConnection
 
     def __init__(self, limits: Limits | None = None, *, greet: bool = True) -> None:
         self.events: list[tuple[Any, ...]] = []
@@ -78,20 +80,6 @@ class ServerPeer:
         call = Outgoing(grpc_request(PATH, "test", metadata or {}), body, answer, self.again.append)
         self.connection.open(call)
         return call
-
-    def say(self, *pieces: bytes) -> list[Frame]:
-        """Let the client read ``pieces``; what it writes then, all of it."""
-        for piece in pieces:
-            self.connection.receive(piece)
-        return self.sent()
-
-    def sent(self) -> list[Frame]:
-        """What the client writes now, all of it."""
-        written = []
-        while self.connection.has_output:
-            written.append(self.connection.output())
-            self.connection.handed_over()
-        return list(frames_in(b"".join(written)))
 
     def told(self, stream: int) -> list[list[Any]]:
         """What the call on ``stream`` was told."""

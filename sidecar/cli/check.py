@@ -54,13 +54,14 @@ def _findings(config: Config, envoy_config: Path | None) -> Iterator[Finding]:
         yield check_store(config)
     with ThreadPoolExecutor(max_workers=1) as asking:
         # Triton is asked while the tokenizers load.
-        names = [model.triton_model for model in config.models]
+        of_triton = {index: model for index, model in enumerate(config.models) if isinstance(model, ModelConfig)}
+        names = [model.triton_model for model in of_triton.values()]
         contracts = asking.submit(asyncio.run, discover_all(config.triton.address, names))
         # Kept, so that models of the same files load them once.
         loaded: list[ServedModel] = []
-        for index, model in enumerate(config.models):
+        for index, model in of_triton.items():
             yield from _check_prompt(model, index, loaded)
-        for model, contract in zip(config.models, contracts.result(), strict=True):
+        for model, contract in zip(of_triton.values(), contracts.result(), strict=True):
             yield _check_contract(config.triton.address, model, contract)
     if envoy_config is not None:
         yield _check_envoy(envoy_config)

@@ -135,19 +135,24 @@ def configuration_page() -> str:
 def _settings(section: type[BaseModel], path: str) -> Iterator[tuple[str, FieldInfo]]:
     """Every setting below ``section``, with its path, in the order of the models."""
     for name, field in section.model_fields.items():
-        inner = _section(field.annotation)
-        if inner is None:
+        inner = _sections(field.annotation)
+        if not inner:
             yield path + (field.alias or name), field
-        else:
-            many = "[]" if get_origin(field.annotation) is tuple else ""
-            yield from _settings(inner, f"{path}{name}{many}.")
+            continue
+        many = "[]" if get_origin(field.annotation) is tuple else ""
+        # What sections of several kinds have in common is told once.
+        yield from dict(row for kind in inner for row in _settings(kind, f"{path}{name}{many}.")).items()
 
 
-def _section(annotation: Any) -> type[BaseModel] | None:
-    """The section that a field is, or is a list of."""
-    if get_origin(annotation) is tuple:
-        annotation = get_args(annotation)[0]
-    return annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
+def _sections(annotation: Any) -> list[type[BaseModel]]:
+    """The section that a field is, or is a list of; several where it is one of several kinds."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin in (tuple, Annotated):
+        return _sections(arguments[0])
+    if origin in (Union, UnionType):
+        kinds = [_sections(part) for part in arguments]
+        return [section for kind in kinds for section in kind] if all(kinds) else []
+    return [annotation] if isinstance(annotation, type) and issubclass(annotation, BaseModel) else []
 
 
 def _row(path: str, field: FieldInfo) -> str:
@@ -176,7 +181,7 @@ def _type(annotation: Any, metadata: list[Any]) -> str:
         return " or ".join(_type(part, []) for part in arguments if part is not NoneType)
     if origin is tuple:
         return f"list of {_type(arguments[0], [])}"
-    if _section(annotation) is not None:
+    if _sections(annotation):
         return f"`{{{', '.join(f'{name}: …' for name in annotation.model_fields)}}}`"
     return " ".join([_WORDS[annotation], *_bounds(metadata)])
 

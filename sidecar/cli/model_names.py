@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from sidecar.config.models import ModelConfig
+from sidecar.config.model import AnyModelConfig
 
 
-def doubt(name: str, models: Sequence[ModelConfig]) -> str | None:
+def doubt(name: str, models: Sequence[AnyModelConfig]) -> str | None:
     """Why ``name`` is probably not meant, in words for a person; ``None`` where one of ``models`` has it.
 
     It may be right all the same: nodes that share a store need not serve the same models.

@@ -12,9 +12,10 @@ import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from sidecar.config.models import UNIX, Config
+from sidecar.config.models import TAGS, UNIX, Config, ModelConfig
 from sidecar.config.store import SQLITE, STORE_URL, StoreConfig
 from sidecar.config.stored import StoredConfig
+from sidecar.config.upstreams import UpstreamConfig
 
 _WORDS = {
     "extra_forbidden": "there is no such key",
@@ -68,6 +69,11 @@ def load(path: Path) -> Config:
             read_sealing_key(config.sealing_key)
         except ConfigError as error:
             raise error.in_file(path) from None
+    for index, upstream in enumerate(config.upstreams):
+        try:
+            read_upstream_key(upstream)
+        except ConfigError as error:
+            raise ConfigError(f"upstreams[{index}].{error}").in_file(path) from None
     return config
 
 
@@ -109,6 +115,20 @@ def read_master_keys(stored: StoredConfig) -> list[bytes]:
     if not keys or any(len(key) != _MASTER_KEY_BYTES for key in keys):
         raise ConfigError(f"{where} must hold {_MASTER_KEY_BYTES} bytes in base64, or several of these in lines")
     return keys
+
+
+def read_upstream_key(upstream: UpstreamConfig) -> str:
+    """The key that is sent to ``upstream``, as :func:`load` has resolved its path; empty where it has none.
+
+    Raises:
+        ConfigError: the file cannot be read, or holds something else. The message holds nothing of it.
+    """
+    if upstream.key_file is None:
+        return ""
+    key = _read_text(f"key_file: {upstream.key_file}", upstream.key_file).strip()
+    if not re.fullmatch(r"[!-~]+", key):
+        raise ConfigError(f"key_file: {upstream.key_file} must hold one key, of printable ASCII without spaces")
+    return key
 
 
 def read_store_url(store: StoreConfig) -> str:
@@ -157,7 +177,16 @@ class _UniqueKeyLoader(yaml.SafeLoader):
 
 
 def _resolve(config: Config, base: Path) -> Config:
-    models = tuple(model.model_copy(update={"tokenizer": base / model.tokenizer}) for model in config.models)
+    models = tuple(
+        model.model_copy(update={"tokenizer": base / model.tokenizer}) if isinstance(model, ModelConfig) else model
+        for model in config.models
+    )
+    upstreams = tuple(
+        upstream.model_copy(
+            update={key: base / path for key in ("key_file", "ca_file") if (path := getattr(upstream, key))}
+        )
+        for upstream in config.upstreams
+    )
     sealing_key = base / config.sealing_key if config.sealing_key else None
     store = config.store.model_copy(
         update={
@@ -169,13 +198,14 @@ def _resolve(config: Config, base: Path) -> Config:
     stored = config.stored.model_copy(
         update={"master_key": base / config.stored.master_key if config.stored.master_key else None}
     )
-    upstream = config.triton.upstream
-    if upstream is not None and upstream.startswith(UNIX):
-        upstream = f"{UNIX}{base / upstream.removeprefix(UNIX)}"
+    server = config.triton.upstream
+    if server is not None and server.startswith(UNIX):
+        server = f"{UNIX}{base / server.removeprefix(UNIX)}"
     return config.model_copy(
         update={
             "sockets": base / config.sockets,
-            "triton": config.triton.model_copy(update={"upstream": upstream}),
+            "triton": config.triton.model_copy(update={"upstream": server}),
+            "upstreams": upstreams,
             "models": models,
             "sealing_key": sealing_key,
             "store": store,
@@ -205,5 +235,7 @@ def _words(fault: ErrorDetails) -> str:
 def _path(location: tuple[int | str, ...]) -> str:
     path = ""
     for step in location:
+        if step in TAGS:
+            continue
         path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else step
     return path or "the file"

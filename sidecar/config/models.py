@@ -10,22 +10,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from sidecar.config.admission import AdmissionConfig, PriceConfig
+from sidecar.config.admission import AdmissionConfig
 from sidecar.config.identity import IdentityConfig
 from sidecar.config.listeners import Address, AdminConfig, UsageFeedConfig
+from sidecar.config.model import AnyModelConfig, Count, Seconds
 from sidecar.config.processors import shares, usable_processors
 from sidecar.config.section import Section
 from sidecar.config.store import StoreConfig
 from sidecar.config.stored import StoredConfig
+from sidecar.config.upstreams import NativeModelConfig, UpstreamConfig
 
-_Seconds = Annotated[float, Field(gt=0)]
-_ModelName = Annotated[str, Field(min_length=1, max_length=128)]
 _TritonName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
-_Slug = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}/[A-Za-z0-9][A-Za-z0-9._:-]{0,126}$")]
 _Text = Annotated[str, Field(min_length=1, max_length=256)]
-_Count = Annotated[int, Field(ge=1)]
 
 MOST_WORKERS = 256
 """The most worker processes of a node."""
@@ -62,15 +60,6 @@ class TritonConfig(Section):
         return host, int(port)
 
 
-class RequestLimits(Section):
-    """What a model accepts in one request."""
-
-    max_request_bytes: _Count = Field(default=10 * 1024 * 1024, description="bytes of a request's body")
-    max_items: _Count = Field(default=4096, description="items in `input`")
-    max_tools: _Count = Field(default=128, description="tools")
-    max_images: Annotated[int, Field(ge=0)] = Field(default=32, description="images")
-
-
 class ReasoningMarkers(Section):
     """The texts that stand before and after a model's reasoning."""
 
@@ -78,52 +67,12 @@ class ReasoningMarkers(Section):
     end: _Text
 
 
-class ReasoningPreset(Section):
-    """What a preset says of ``reasoning``."""
+class ModelConfig(AnyModelConfig):
+    """A model that Triton serves."""
 
-    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
-
-
-class Preset(Section):
-    """Parameters of a request, by their names there, that take effect where it leaves them out."""
-
-    instructions: str | None = None
-    max_output_tokens: _Count | None = None
-    parallel_tool_calls: bool | None = None
-    reasoning: ReasoningPreset | None = None
-    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
-    top_p: Annotated[float, Field(ge=0, le=1)] | None = None
-
-
-class TeamAlias(Section):
-    """A team's own name for a model; without ``team``, the id of an organization, it is everybody's."""
-
-    name: _Slug
-    team: _ModelName | None = None
-    preset: Preset = Preset()
-
-
-class CatalogEntry(Section):
-    """What the model is called on the bureau surface."""
-
-    slug: _Slug
-    vendor_name: _ModelName | None = None
-    aliases: tuple[TeamAlias, ...] = ()
-
-
-class ModelConfig(Section):
-    """One served model."""
-
-    name: _ModelName = Field(description="what clients ask for")
-    aliases: tuple[_ModelName, ...] = Field(
-        default=(), description="further names for the model; the response names the one that was asked for"
-    )
-    triton_model: _TritonName = Field(description="what Triton calls it")
+    triton_model: _TritonName = Field(description="what Triton calls it; a model has this and `tokenizer`, or `routes`")
     tokenizer: Path = Field(
         description="directory with `tokenizer.json`, `tokenizer_config.json` and the chat template"
-    )
-    context_length: Annotated[int, Field(ge=2, le=2**31 - 1)] = Field(
-        description="tokens of prompt and answer together"
     )
     stop: tuple[_Text, ...] = Field(default=(), description="strings that end an answer and are not part of it")
     late_system: Literal["user", "leading"] = Field(
@@ -146,28 +95,20 @@ class ModelConfig(Section):
         description="what becomes of `tool_choice: required`, a named function or a JSON format where the runtime has"
         " no guided decoding: `refuse` the request, or `prompt` the model in words",
     )
-    limits: RequestLimits = RequestLimits()
-    first_token_timeout: _Seconds = Field(
-        default=120.0, description="seconds without a first token after which a request gets 503"
-    )
-    token_timeout: _Seconds = Field(
-        default=60.0, description="seconds without a further token after which an answer fails"
-    )
-    prices: tuple[PriceConfig, ...] = Field(default=(), description="what its tokens cost; by default nothing")
-    catalog: CatalogEntry | None = Field(
-        default=None,
-        description="its entry in the bureau surface's catalog, without which that does not serve it: `slug`"
-        " (`vendor/name`), `vendor_name` if that is not the slug's second part, and `aliases` of teams; see"
-        " [bureau.md](bureau.md)",
-    )
 
-    @model_validator(mode="after")
-    def _one_price_a_day(self) -> ModelConfig:
-        days = [price.since for price in self.prices]
-        twice = next((day for day in days if days.count(day) > 1), None)
-        if twice is not None:
-            raise ValueError(f"two of the prices hold from {twice} on")
-        return self
+
+TAGS = ("(triton)", "(native)")
+"""The kinds of models, which pydantic has as steps in the paths of faults; no key of the file looks like them."""
+
+
+def _kind(model: Any) -> str:
+    has_routes = "routes" in model if isinstance(model, dict) else isinstance(model, NativeModelConfig)
+    return TAGS[has_routes]
+
+
+_AnyModel = Annotated[
+    Annotated[ModelConfig, Tag(TAGS[False])] | Annotated[NativeModelConfig, Tag(TAGS[True])], Discriminator(_kind)
+]
 
 
 class ImageLimits(Section):
@@ -177,31 +118,31 @@ class ImageLimits(Section):
     ports: Annotated[tuple[Annotated[int, Field(ge=1, le=65535)], ...], Field(min_length=1)] = Field(
         default=(443, 80), description="ports that images are fetched from"
     )
-    max_bytes: _Count = Field(default=10 * 1024 * 1024, description="bytes of one image's file")
-    max_pixels: _Count = Field(
+    max_bytes: Count = Field(default=10 * 1024 * 1024, description="bytes of one image's file")
+    max_pixels: Count = Field(
         default=40_000_000,
         description="width times height of one image; a decoding process may take 28 bytes of memory for each",
     )
-    max_total_bytes: _Count = Field(
+    max_total_bytes: Count = Field(
         default=32 * 1024 * 1024,
         description="bytes of all images of a request as they are passed on, a repeated one each time",
     )
-    max_total_pixels: _Count = Field(default=80_000_000, description="pixels of all different images of a request")
-    max_urls: _Count = Field(default=32, description="different URLs in a request")
-    max_hosts: _Count = Field(
+    max_total_pixels: Count = Field(default=80_000_000, description="pixels of all different images of a request")
+    max_urls: Count = Field(default=32, description="different URLs in a request")
+    max_hosts: Count = Field(
         default=8, description="different hosts that a request's images are fetched from, redirects included"
     )
-    timeout: _Seconds = Field(default=10.0, description="seconds for the fetch of one image, redirects included")
-    lookup_timeout: _Seconds = Field(default=3.0, description="seconds for finding the addresses of a host")
-    decode_timeout: _Seconds = Field(
+    timeout: Seconds = Field(default=10.0, description="seconds for the fetch of one image, redirects included")
+    lookup_timeout: Seconds = Field(default=3.0, description="seconds for finding the addresses of a host")
+    decode_timeout: Seconds = Field(
         default=10.0, description="seconds of processor time for decoding one image, after which its process is ended"
     )
-    total_timeout: _Seconds = Field(default=30.0, description="seconds for all images of a request")
+    total_timeout: Seconds = Field(default=30.0, description="seconds for all images of a request")
     concurrency: Annotated[int, Field(ge=1, le=64)] = Field(
         default=4, description="images that one request fetches at a time"
     )
     decoders: Annotated[int, Field(ge=1, le=64)] = Field(default=2, description="decoding processes of each worker")
-    worker_max_bytes: _Count = Field(
+    worker_max_bytes: Count = Field(
         default=256 * 1024 * 1024,
         description="bytes of images that each worker holds at a time; beyond it, requests with images get 503."
         " Several requests of one client hold no more together than they leave to others",
@@ -271,7 +212,8 @@ class Config(Section):
         " several times as much processor time for each token",
     )
     triton: TritonConfig
-    models: Annotated[tuple[ModelConfig, ...], Field(min_length=1)]
+    upstreams: tuple[UpstreamConfig, ...] = ()
+    models: Annotated[tuple[_AnyModel, ...], Field(min_length=1)]
     surfaces: SurfacesSettings = SurfacesSettings()
     accounts: bool = Field(
         default=True,
@@ -290,13 +232,13 @@ class Config(Section):
     admin: AdminConfig = AdminConfig()
     usage_feed: UsageFeedConfig = UsageFeedConfig()
     images: ImageLimits = ImageLimits()
-    keep_alive: _Seconds = Field(
+    keep_alive: Seconds = Field(
         default=15.0, description="seconds of silence in a stream after which a comment is sent"
     )
-    watchdog: _Seconds = Field(
+    watchdog: Seconds = Field(
         default=10.0, description="seconds without a turn of a worker's event loop after which another takes its place"
     )
-    drain: _Seconds = Field(default=30.0, description="seconds that a stopping worker lets its streams run")
+    drain: Seconds = Field(default=30.0, description="seconds that a stopping worker lets its streams run")
     sealing_key: Path | None = Field(
         default=None,
         description="a file of 64 random bytes in base64 (`openssl rand -base64 64`), the same on all nodes that serve"
@@ -313,6 +255,19 @@ class Config(Section):
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise ValueError(f"{twice} is the name or alias of more than one model, or twice of one")
+        return self
+
+    @model_validator(mode="after")
+    def _routes_lead_somewhere(self) -> Config:
+        known = [upstream.name for upstream in self.upstreams]
+        twice = next((name for name in known if known.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"{twice} is the name of more than one of the upstreams")
+        for index, model in enumerate(self.models):
+            for position, route in enumerate(model.routes if isinstance(model, NativeModelConfig) else ()):
+                if route.upstream not in known:
+                    key = f"models[{index}].routes[{position}].upstream"
+                    raise ValueError(f"{key}: there is no {route.upstream} among the upstreams")
         return self
 
     @model_validator(mode="after")

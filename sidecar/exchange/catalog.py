@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from sidecar.backends.triton.contracts.contract import Contract
 from sidecar.config.models import ModelConfig
+from sidecar.config.upstreams import NativeModelConfig, UpstreamConfig
 from sidecar.generation.style import Style
 from sidecar.prompts.renderer import PromptRenderer
 from sidecar.surfaces.names import Names
@@ -15,7 +16,7 @@ from sidecar.surfaces.surface import Surface
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """One model: its settings, and what was made of them.
+    """One model of Triton's: its settings, and what was made of them.
 
     ``style`` is how it writes. ``created`` is when its files were made, in seconds since the epoch. ``notes`` are what
     its operator and its clients should know of how it is served, a sentence each. ``contract`` is ``None`` until Triton
@@ -35,13 +36,53 @@ class ServedModel:
         return self.settings.name
 
 
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One way to a model that upstreams serve.
+
+    ``model`` is what the upstream calls it, ``features`` are those that it is certified for. ``authorization`` is the
+    header with the upstream's key, empty where it has none.
+    """
+
+    upstream: UpstreamConfig
+    model: str
+    features: frozenset[str]
+    authorization: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ServedNative:
+    """One model of upstreams that speak the Responses API: its settings, and the ``routes`` to it in their order."""
+
+    settings: NativeModelConfig
+    routes: tuple[Route, ...]
+
+    @property
+    def name(self) -> str:
+        """Its name on the wire."""
+        return self.settings.name
+
+    @property
+    def created(self) -> int:
+        """When it was made is not known here."""
+        return 0
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """There are none: it is served as the upstream says."""
+        return ()
+
+
+Served = ServedModel | ServedNative
+
+
 class Catalog:
     """The models by name, and the settings that all of them share.
 
     ``node`` is the node's name. ``keep_alive`` is how long a stream may be silent before a comment is sent, in seconds.
     """
 
-    def __init__(self, node: str, keep_alive: float, models: Iterable[ServedModel]) -> None:
+    def __init__(self, node: str, keep_alive: float, models: Iterable[Served]) -> None:
         self.node = node
         self.keep_alive = keep_alive
         self._models = tuple(models)
@@ -50,7 +91,7 @@ class Catalog:
         self.max_request_bytes = max((model.settings.limits.max_request_bytes for model in self._models), default=0)
         """The largest body that any model takes."""
 
-    def __iter__(self) -> Iterator[ServedModel]:
+    def __iter__(self) -> Iterator[Served]:
         return iter(self._models)
 
     def names(self, surface: Surface) -> Names:
@@ -60,11 +101,31 @@ class Catalog:
             self._names[make] = make([model.settings for model in self._models])
         return self._names[make]
 
-    def model(self, name: str) -> ServedModel:
+    def model(self, name: str) -> Served:
         """The model of this name in the configuration; raises :class:`KeyError`."""
         return self._by_name[name]
 
+    def triton_models(self) -> list[ServedModel]:
+        """Those that Triton serves."""
+        return [model for model in self._models if isinstance(model, ServedModel)]
+
     def with_contract(self, name: str, contract: Contract) -> Catalog:
-        """The same catalog, in which the model ``name`` speaks ``contract``."""
-        models = (replace(model, contract=contract) if model.name == name else model for model in self._models)
+        """The same catalog, in which the model ``name``, one of Triton's, speaks ``contract``."""
+        return self._with(
+            replace(model, contract=contract) if isinstance(model, ServedModel) and model.name == name else model
+            for model in self._models
+        )
+
+    def with_authorizations(self, authorizations: Mapping[str, str]) -> Catalog:
+        """The same catalog, in which the upstreams of these names are sent these ``authorization`` headers."""
+
+        def authorized(route: Route) -> Route:
+            return replace(route, authorization=authorizations.get(route.upstream.name, route.authorization))
+
+        return self._with(
+            replace(model, routes=tuple(map(authorized, model.routes))) if isinstance(model, ServedNative) else model
+            for model in self._models
+        )
+
+    def _with(self, models: Iterable[Served]) -> Catalog:
         return Catalog(self.node, self.keep_alive, models)

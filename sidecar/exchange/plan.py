@@ -127,6 +127,8 @@ def make_plan(facts: Facts, earlier: Earlier | None = None) -> Plan | Continued:
     attribution = surface.attribution(event.headers, request)
     named = names.find(request.model, team)
     model = catalog.model(named.model)
+    if not isinstance(model, ServedModel):
+        raise ApiError("model_not_available", f"{named.told} is not served yet", "model")
     settings, contract = model.settings, model.contract
     check_limits(request, event.body_bytes, settings.limits)
     if contract is None:

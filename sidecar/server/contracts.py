@@ -55,7 +55,7 @@ class Contracts:
 
     async def _look(self, sessions: Sessions) -> bool:
         """Ask for all contracts once; whether all were told."""
-        models = list(sessions.catalog)
+        models = sessions.catalog.triton_models()
         found = await discover_all(self._address, [model.settings.triton_model for model in models])
         for model, contract in zip(models, found, strict=True):
             if isinstance(contract, Exception):

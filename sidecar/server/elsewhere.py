@@ -14,7 +14,7 @@ from typing import Any
 
 from sidecar.backends.triton.contracts.contract import Contract
 from sidecar.exchange.asks import Facts
-from sidecar.exchange.catalog import Catalog, ServedModel
+from sidecar.exchange.catalog import Catalog, ServedModel, ServedNative
 from sidecar.exchange.earlier import Continued, Earlier
 from sidecar.exchange.events import RequestComplete
 from sidecar.exchange.plan import Plan, Prepare, make_plan
@@ -50,7 +50,9 @@ class Elsewhere:
         """The call for a request."""
         facts = ask.facts
         surface = next(name for name, surface in self._surfaces.items() if surface is facts.surface)
-        contracts = {model.name: model.contract for model in facts.catalog if model.contract is not None}
+        contracts = {
+            model.name: model.contract for model in facts.catalog.triton_models() if model.contract is not None
+        }
         return Call(surface, contracts, replace(facts.request, body=b""), facts.entropy, ask.earlier)
 
     def work(self, call: Call, body: bytes) -> bytes:
@@ -76,7 +78,7 @@ class Elsewhere:
 
 class _Writer(pickle.Pickler):
     def persistent_id(self, value: Any) -> str | None:
-        if isinstance(value, ServedModel):
+        if isinstance(value, ServedModel | ServedNative):
             return value.name
         return "" if isinstance(value, Sealer) else None
 

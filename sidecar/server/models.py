@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from sidecar.config.load import ConfigError
 from sidecar.config.models import ModelConfig, ReasoningMarkers
-from sidecar.exchange.catalog import ServedModel
+from sidecar.config.upstreams import NativeModelConfig, UpstreamConfig
+from sidecar.exchange.catalog import Route, Served, ServedModel, ServedNative
 from sidecar.generation.reasoning import ReasoningFormat
 from sidecar.generation.style import NONE, Style, choose_style
 from sidecar.prompts.chat_model import load_chat_model
@@ -15,14 +16,20 @@ from sidecar.prompts.renderer import PromptRenderer
 from sidecar.prompts.tokenizer import read_template
 
 
-def load_models(models: Iterable[ModelConfig]) -> list[ServedModel]:
-    """All models of a configuration.
+def load_models(
+    models: Iterable[ModelConfig | NativeModelConfig], upstreams: Sequence[UpstreamConfig] = ()
+) -> list[Served]:
+    """All models of a configuration; the keys of its ``upstreams`` are still to be read.
 
     Raises:
         ConfigError: some cannot be served; the message has a line for each.
     """
-    loaded, faults = [], []
+    loaded: list[Served] = []
+    faults = []
     for index, settings in enumerate(models):
+        if isinstance(settings, NativeModelConfig):
+            loaded.append(_native_model(settings, upstreams))
+            continue
         try:
             loaded.append(load_model(settings, index))
         except ConfigError as error:
@@ -58,6 +65,14 @@ def load_model(settings: ModelConfig, index: int = 0) -> ServedModel:
         style=style,
         created=created,
         notes=tuple(_notes_on(renderer, style)),
+    )
+
+
+def _native_model(settings: NativeModelConfig, upstreams: Sequence[UpstreamConfig]) -> ServedNative:
+    by_name = {upstream.name: upstream for upstream in upstreams}
+    return ServedNative(
+        settings,
+        tuple(Route(by_name[route.upstream], route.model, frozenset(route.features)) for route in settings.routes),
     )
 
 

@@ -42,6 +42,7 @@ from sidecar.server.models import load_models
 from sidecar.server.performers import make_performers
 from sidecar.server.preparation import PrepareLarge, in_forks, lanes_of_a_worker
 from sidecar.server.supervisor import READY, STACKS_SIGNAL
+from sidecar.server.upstream_keys import UpstreamKeys
 from sidecar.surfaces import SURFACES, Surface
 from sidecar.telemetry.access_log import AccessLog
 from sidecar.telemetry.broken_characters import BrokenCharacters
@@ -77,7 +78,7 @@ def run_worker(config: Config, index: int) -> None:
     Raises:
         ConfigError: a model's settings, its files, the sealing key or the sockets' directory cannot be used.
     """
-    catalog = Catalog(config.node, config.keep_alive, load_models(config.models))
+    catalog = Catalog(config.node, config.keep_alive, load_models(config.models, config.upstreams))
     for model in catalog:
         for note in model.notes:
             _log.warning("%s: %s", model.name, note)
@@ -131,7 +132,7 @@ async def _serve_until(
         ThreadPoolExecutor(max_workers=2, thread_name_prefix="images") as threads,
     ):
         images = ImageLoader(config.images, processes.decoders, threads)
-        contracts = Contracts(config.triton.address)
+        contracts, keys = Contracts(config.triton.address), UpstreamKeys(config.upstreams)
         async with accounts_of(config, surfaces, life) as accounts:
             admission, storing = (accounts.admission, accounts.storing) if accounts else (None, None)
             performers = make_performers(
@@ -148,11 +149,12 @@ async def _serve_until(
             upstream = Client(server, _UPSTREAM_LIMITS) if server is not None else None
             known_wires = wires(upstream) if upstream is not None else WIRES
             observers = (AccessLog(), BrokenCharacters(), contracts)
-            sessions = Sessions(catalog, surfaces, performers, observers, wires=known_wires)
+            sessions = Sessions(keys.read_into(catalog), surfaces, performers, observers, wires=known_wires)
             service = await _listen(config, index, sessions, accounts.authorization if accounts else None)
             background = [
                 asyncio.create_task(sessions.tick_forever()),
                 asyncio.create_task(contracts.keep(sessions)),
+                asyncio.create_task(keys.keep(sessions)),
                 asyncio.create_task(beat_forever(tell_ready(), config.watchdog)),
             ]
             await stop.wait()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sidecar.config.models import RequestLimits
+from sidecar.config.model import RequestLimits
 from sidecar.responses.errors import ApiError
 from sidecar.responses.items import FunctionCallOutput, InputMessage, Item
 from sidecar.responses.parts import InputImage, ToolOutputPart

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from sidecar.config.models import ModelConfig
+from sidecar.config.model import AnyModelConfig
 from sidecar.responses.errors import ApiError
 
 
@@ -43,7 +43,7 @@ class Names(Protocol):
 class OwnNames:
     """Each model by its name in the configuration and by its aliases; answers call it as the request did."""
 
-    models: Iterable[ModelConfig]
+    models: Iterable[AnyModelConfig]
     _by_name: dict[str, str] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:

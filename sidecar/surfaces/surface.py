@@ -9,7 +9,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from sidecar.config.models import ModelConfig, SurfaceSettings
+from sidecar.config.model import AnyModelConfig
+from sidecar.config.models import SurfaceSettings
 from sidecar.responses.body import parse_json_body
 from sidecar.responses.errors import ApiError
 from sidecar.responses.items import input_list
@@ -86,7 +87,7 @@ class Surface:
     checks: tuple[Check, ...] = ()
     error_members: Callable[[ApiError, str], Json] = openai_error
     credentials: Credentials = KEYS_AND_SESSIONS
-    names: Callable[[Sequence[ModelConfig]], Names] = OwnNames
+    names: Callable[[Sequence[AnyModelConfig]], Names] = OwnNames
     attribution: Callable[[Mapping[str, str], ResponsesRequest], Attribution] = by_body
     bounds: Bounds = UNBOUNDED
     noun: str = "node"

@@ -11,7 +11,8 @@ from sidecar.backends.triton.contracts.token_level import TokenLevel
 from sidecar.backends.triton.contracts.vllm import Vllm
 from sidecar.backends.triton.frames import TRAILERS_FLAG, GrpcStatus, frame
 from sidecar.backends.triton.protocol import service_pb2
-from sidecar.config.models import ModelConfig, RequestLimits
+from sidecar.config.model import RequestLimits
+from sidecar.config.models import ModelConfig
 from sidecar.exchange.catalog import Catalog, ServedModel
 from sidecar.exchange.check_guides import CheckGuides
 from sidecar.exchange.commands import CallUpstream, Command, Finish, SendBody, SendHead

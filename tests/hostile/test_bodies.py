@@ -13,7 +13,7 @@ from multiprocessing import get_context
 
 import pytest
 
-from sidecar.config.models import RequestLimits
+from sidecar.config.model import RequestLimits
 from sidecar.exchange.asks import Facts
 from sidecar.exchange.events import RequestComplete
 from sidecar.exchange.plan import make_plan

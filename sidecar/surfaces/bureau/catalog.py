@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sidecar.config.models import ModelConfig, TeamAlias
+from sidecar.config.model import AnyModelConfig, TeamAlias
 from sidecar.responses.errors import ApiError
 from sidecar.responses.wording import shown
 from sidecar.surfaces.names import Named
@@ -17,7 +17,7 @@ class CatalogNames:
     Slugs come first, then the aliases that a team may use, then vendors' own names. Answers call a model by its slug.
     """
 
-    def __init__(self, models: Sequence[ModelConfig]) -> None:
+    def __init__(self, models: Sequence[AnyModelConfig]) -> None:
         self._by_slug: dict[str, Named] = {}
         self._aliases: dict[str, list[tuple[TeamAlias, Named]]] = {}
         self._by_vendor_name: dict[str, list[Named]] = {}

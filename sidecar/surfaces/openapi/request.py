@@ -9,7 +9,7 @@ from typing import Any
 from pydantic.json_schema import CoreModeRef, CoreRef, DefsRef, GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from sidecar.config.models import RequestLimits
+from sidecar.config.model import RequestLimits
 from sidecar.responses.body_bounds import MAX_DEPTH
 from sidecar.responses.json_text import Json
 from sidecar.responses.request_model import ClosedModel

@@ -10,7 +10,9 @@ import pytest
 from sidecar.cli.configuration_page import ENVOY_LIMITS, configuration_page
 from sidecar.cli.docs import generated_docs
 from sidecar.config.admission import PriceConfig
-from sidecar.config.models import Config, ImageLimits, ModelConfig, RequestLimits
+from sidecar.config.model import RequestLimits
+from sidecar.config.models import Config, ImageLimits, ModelConfig
+from sidecar.config.upstreams import NativeModelConfig, RouteConfig
 from sidecar.exchange.asks import Ask
 from sidecar.surfaces import SURFACES
 from sidecar.surfaces.openapi import document
@@ -51,7 +53,7 @@ def test_what_the_configuration_allows_by_default_envoy_allows() -> None:
 
 def test_the_configurations_page_has_every_key_with_its_meaning() -> None:
     rows = [line.split(" | ") for line in configuration_page().splitlines() if line.startswith("| `models[].")]
-    # Of the model's own members, two are sections: its limits and its prices.
-    inner = len(RequestLimits.model_fields) + len(PriceConfig.model_fields)
-    assert len(rows) == len(ModelConfig.model_fields) - 2 + inner
+    # Of the members, three are sections: limits and prices, and the routes of those that Triton does not serve.
+    inner = sum(len(section.model_fields) for section in (RequestLimits, PriceConfig, RouteConfig))
+    assert len(rows) == len({*ModelConfig.model_fields, *NativeModelConfig.model_fields}) - 3 + inner
     assert all(len(row) == 4 and all(row) for row in rows)

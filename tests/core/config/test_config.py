@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from sidecar.config.load import ConfigError, load, read_master_keys, read_sealing_key, read_store_url
-from sidecar.config.models import Config
+from sidecar.config.models import Config, ModelConfig
 
 MODEL = {"name": "m", "triton_model": "tensorrt_llm", "tokenizer": "tokenizers/m", "context_length": 2048}
 PRICE = {"from": "2026-01-01", "input": "0.15", "output": "0.60"}
@@ -28,7 +28,9 @@ def test_relative_paths_are_relative_to_the_file(tmp_path: Path) -> None:
     path.mkdir()
     config = load(write(path, GOOD))
     assert config.socket(1) == path / "run" / "worker-1.sock"
-    assert config.models[0].tokenizer == path / "tokenizers" / "m"
+    (model,) = config.models
+    assert isinstance(model, ModelConfig)
+    assert model.tokenizer == path / "tokenizers" / "m"
     (path / "sidecar.yaml").unlink()
     path.rmdir()
 

@@ -61,7 +61,7 @@ async def test_a_contract_is_asked_for_until_it_is_told_and_then_kept_up_to_date
         triton.answer = answer
         await triton.is_asked()
         await triton.is_asked()
-        (model,) = sessions.catalog
+        (model,) = sessions.catalog.triton_models()
         assert model.contract == (FIRST if answer is SILENT else answer)
     keeping.cancel()
     # Each change is told once.

@@ -28,7 +28,7 @@ IMAGE = "data:image/png;base64,AAAA"
 
 def both_ways(asked: RequestComplete, surface: Surface, served: Catalog) -> tuple[Facts, Elsewhere]:
     """What an exchange knows once a contract has been told, and the way to a process that was forked before."""
-    unknown = Catalog(served.node, served.keep_alive, [replace(one, contract=None) for one in served])
+    unknown = Catalog(served.node, served.keep_alive, [replace(one, contract=None) for one in served.triton_models()])
     return Facts(surface, served, asked, bytes(range(18))), Elsewhere(
         unknown, {"other": SURFACES["node"], "s": surface}
     )

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sidecar.config.models import RequestLimits
+from sidecar.config.model import RequestLimits
 from sidecar.prompts.conversation import to_turns
 from sidecar.prompts.features import detect_features
 from sidecar.prompts.template import ChatTemplate

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from sidecar.admission.buckets import Bucket
 from sidecar.admission.standing import Standing
-from sidecar.config.models import RequestLimits
+from sidecar.config.model import RequestLimits
 from sidecar.exchange.events import UpstreamEnd
 from sidecar.responses.errors import CODES, ApiError
 from sidecar.responses.request import ResponsesRequest

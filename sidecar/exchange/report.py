@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sidecar.backends.triton.errors import BackendError
+from sidecar.backends.failure import BackendError
 from sidecar.exchange.delivered import Delivered
 from sidecar.responses.caller import Caller
 from sidecar.responses.usage import Usage

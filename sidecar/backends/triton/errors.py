@@ -8,56 +8,31 @@ itself never reaches a client: it may hold prompts, paths or tracebacks.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from http import HTTPStatus
 
+from sidecar.backends.failure import BackendError, Failure
 from sidecar.backends.triton.frames import GrpcStatus
-from sidecar.responses.errors import ApiError
 
 _DEADLINE_EXCEEDED = 4
-
-
-@dataclass(eq=False)
-class BackendError(ApiError):
-    """A failure of the model runtime.
-
-    ``failure`` names its class for logs and metrics; ``words`` are the runtime's own, for the operator alone.
-    """
-
-    failure: str = ""
-    words: str = ""
-
-
-@dataclass(frozen=True)
-class _Failure:
-    """A class of failures and how it is told to the client."""
-
-    name: str
-    code: str
-    message: str
-    param: str | None = None
-
-    def error(self, words: str = "") -> BackendError:
-        return BackendError(self.code, self.message, self.param, failure=self.name, words=words)
 
 
 _BACKEND = "infer_backend_unavailable"
 _NOT_AVAILABLE = "The model runtime is not available; try again shortly."
 
-_QUEUE_FULL = _Failure("queue_full", "capacity_unavailable", "The model's queue is full; try again shortly.")
-_OUT_OF_MEMORY = _Failure("out_of_memory", "capacity_unavailable", "The model has no memory left; try again shortly.")
-_TOO_LONG = _Failure(
+_QUEUE_FULL = Failure("queue_full", "capacity_unavailable", "The model's queue is full; try again shortly.")
+_OUT_OF_MEMORY = Failure("out_of_memory", "capacity_unavailable", "The model has no memory left; try again shortly.")
+_TOO_LONG = Failure(
     "prompt_too_long", "context_length_exceeded", "The prompt is longer than the model's context.", "input"
 )
-_NOT_LOADED = _Failure("not_loaded", _BACKEND, _NOT_AVAILABLE)
-_OTHER_TENSORS = _Failure("other_tensors", _BACKEND, _NOT_AVAILABLE)
-_UNHEALTHY = _Failure("unhealthy", _BACKEND, _NOT_AVAILABLE)
-_STOPPING = _Failure("stopping", _BACKEND, _NOT_AVAILABLE)
-_CANCELLED = _Failure("cancelled", _BACKEND, "The model runtime ended the answer early.")
-_FAILED = _Failure("failed", _BACKEND, "The model failed while generating.")
-_ENDED_EARLY = _Failure("ended_early", _BACKEND, "The model runtime ended the answer early.")
-_UNREACHABLE = _Failure("unreachable", _BACKEND, _NOT_AVAILABLE)
-_TIMEOUT = _Failure("timeout", _BACKEND, "The model did not answer in time.")
+_NOT_LOADED = Failure("not_loaded", _BACKEND, _NOT_AVAILABLE)
+_OTHER_TENSORS = Failure("other_tensors", _BACKEND, _NOT_AVAILABLE)
+_UNHEALTHY = Failure("unhealthy", _BACKEND, _NOT_AVAILABLE)
+_STOPPING = Failure("stopping", _BACKEND, _NOT_AVAILABLE)
+_CANCELLED = Failure("cancelled", _BACKEND, "The model runtime ended the answer early.")
+_FAILED = Failure("failed", _BACKEND, "The model failed while generating.")
+_ENDED_EARLY = Failure("ended_early", _BACKEND, "The model runtime ended the answer early.")
+_UNREACHABLE = Failure("unreachable", _BACKEND, _NOT_AVAILABLE)
+_TIMEOUT = Failure("timeout", _BACKEND, "The model did not answer in time.")
 
 # First match wins. Sources: triton-inference-server's core and http/grpc front ends, the python backend, TensorRT-LLM's
 # executor and vLLM's engine. A failure inside an ensemble or a BLS model comes wrapped in other words or a traceback.

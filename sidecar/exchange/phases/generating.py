@@ -6,8 +6,8 @@ from dataclasses import replace
 from math import inf
 
 from sidecar.backends.backend import FinishReason, Piece, Reader
+from sidecar.backends.failure import BackendError
 from sidecar.backends.triton import errors
-from sidecar.backends.triton.errors import BackendError
 from sidecar.exchange.answer import Answer
 from sidecar.exchange.asks import Facts, LastAsk
 from sidecar.exchange.commands import Command, Finish, SendBody, SendHead

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
-from sidecar.backends.triton.errors import BackendError
+from sidecar.backends.failure import BackendError
 from sidecar.exchange.asks import Ask, Facts, LastAsk
 from sidecar.exchange.catalog import Catalog
 from sidecar.exchange.commands import Command

@@ -1,0 +1,238 @@
+"""The answer of a native upstream as it passes through: what of it goes to the client, and how it ended.
+
+There is a reader for an event stream and one for a JSON body. Both show themselves to the exchange as a growing answer
+does: ``begun`` tells that the model has said something, ``stopped`` that the answer is whole although the upstream may
+go on, ``failure`` what it has reported after what it had said, ``mark`` how far the client has come.
+
+A stream's deltas, and events that are not known, go on as they are. Only events that hold a response are read: those
+that open it are held until the model says something, so that a failure before that is a plain error, and the one that
+ends it is not passed on but given to the exchange as ``response``.
+"""
+
+from __future__ import annotations
+
+from sidecar.backends.backend import FinishReason
+from sidecar.backends.native.events import Event, EventBlocks, event_of
+from sidecar.backends.native.failures import ENDED_EARLY, NOT_ITS_PROTOCOL, failure_of
+from sidecar.backends.native.json_values import read_object
+from sidecar.backends.native.response import Telling, usage_of
+from sidecar.responses.errors import ApiError
+from sidecar.responses.json_text import Json, json_bytes
+from sidecar.responses.marks import BEGUN, NOTHING
+from sidecar.responses.usage import Usage
+
+MOST_BYTES = 16 * 1024 * 1024
+"""Of an answer that is no stream."""
+BYTES_OF_A_TOKEN = 4
+"""What a token is taken for where the upstream has not told how many there are."""
+
+_OPENING = frozenset({b"response.created", b"response.queued", b"response.in_progress"})
+_ENDING = frozenset({b"response.completed", b"response.incomplete"})
+_FAILING = frozenset({b"error", b"response.failed", b"response.cancelled"})
+_READ = _OPENING | _ENDING | _FAILING
+_FINISH: dict[str, FinishReason] = {"completed": "stop", "incomplete": "length"}
+_DELTA, _DELTA_MEMBER = b".delta", b'"delta":"'
+_NUMBER_MEMBER = b'"sequence_number":'
+
+
+class StreamReader:
+    """Reads an event stream. ``most_tokens`` is what the answer may have at most, where that is limited."""
+
+    def __init__(self, telling: Telling, most_tokens: int | None) -> None:
+        self.begun = False
+        self.stopped = False
+        self.failure: ApiError | None = None
+        self.mark = NOTHING
+        self.response: Json | None = None
+        """The whole response as it is told, once it is whole."""
+        self.usage: Usage | None = None
+        """The tokens that the upstream has told, once it has."""
+        self._telling = telling
+        self._most_tokens = most_tokens
+        self._blocks = EventBlocks()
+        self._opening: list[bytes] = []
+        self._ending: Json = {}
+        self._tokens = 0
+        self._last_passed = b""
+
+    @property
+    def tokens(self) -> int:
+        """An estimate of the tokens that have passed: one for each delta, or one for every four bytes of its text."""
+        tokens = self._tokens
+        return tokens if self._most_tokens is None else min(tokens, self._most_tokens)
+
+    @property
+    def next_number(self) -> int:
+        """The sequence number after that of the last event that has passed."""
+        last = self._last_passed
+        at = last.rfind(_NUMBER_MEMBER)
+        digits = last[at + len(_NUMBER_MEMBER) :].lstrip()[:12] if at >= 0 else b""
+        end = next((index for index, digit in enumerate(digits) if digit not in b"0123456789"), len(digits))
+        return int(digits[:end]) + 1 if end else 0
+
+    def feed(self, data: bytes) -> bytes:
+        """What of the upstream's ``data`` goes to the client. This is the per-token path."""
+        passed: list[bytes] = []
+        try:
+            for block in self._blocks.feed(data):
+                event = event_of(block)
+                if event is None:
+                    continue
+                type_, lines = event
+                if type_ in _READ:
+                    if not self._take(event, passed):
+                        break
+                    continue
+                if not self.begun:
+                    self._begin(passed)
+                if type_.endswith(_DELTA):
+                    self._tokens += _tokens_of(lines)
+                passed.append(lines)
+        except ApiError as error:
+            self.failure = error
+        if not passed:
+            return b""
+        self.mark = BEGUN | self.tokens
+        passed.append(b"")
+        self._last_passed = events = b"\n\n".join(passed)
+        return events
+
+    def end(self, whole: bool) -> bytes:
+        """What is left of the stream when it has ended; ``whole`` tells whether it was not broken off.
+
+        Raises:
+            ApiError: the answer is not complete.
+        """
+        # Some leave out the blank line after the last event.
+        events = self.feed(b"\n\n") if whole and not self.stopped else b""
+        if self.failure is not None:
+            raise self.failure
+        if not self.stopped:
+            raise ENDED_EARLY.error()
+        return events
+
+    @property
+    def finish_reason(self) -> FinishReason:
+        """Why a whole answer has ended."""
+        assert self.response is not None
+        return _FINISH[self.response["status"]]
+
+    def finish(self, response: Json) -> bytes:
+        """The event that ends the stream with ``response``."""
+        return _written(self._ending["type"].encode(), {**self._ending, "response": response}) + b"\n\n"
+
+    def _take(self, event: Event, passed: list[bytes]) -> bool:
+        """An event that is read; whether the stream goes on after it."""
+        told = read_object(event.data)
+        if event.type in _FAILING:
+            self.failure = failure_of(_error_in(told))
+            return False
+        response = told.get("response")
+        if not isinstance(response, dict):
+            raise NOT_ITS_PROTOCOL.error("an event without its response")
+        if event.type in _OPENING:
+            written = _written(event.type, {**told, "response": self._telling.of(response)})
+            (passed if self.begun else self._opening).append(written)
+            return True
+        if not self.begun:
+            self._begin(passed)
+        self._ending = {**told, "type": event.type.decode()}
+        status = event.type.rpartition(b".")[2].decode()
+        self.response = _checked(self._telling.of({**response, "status": status}))
+        self.usage = usage_of(response)
+        self.stopped = True
+        return False
+
+    def _begin(self, passed: list[bytes]) -> None:
+        self.begun = True
+        passed += self._opening
+        self._opening = []
+
+
+class JsonReader:
+    """Reads a response that is no stream."""
+
+    def __init__(self, telling: Telling) -> None:
+        self.begun = False
+        self.stopped = False
+        self.failure: ApiError | None = None
+        self.mark = NOTHING
+        self.response: Json | None = None
+        self.usage: Usage | None = None
+        self.tokens = 0
+        self.next_number = 0
+        self._telling = telling
+        self._body: list[bytes] = []
+        self._size = 0
+
+    def feed(self, data: bytes) -> bytes:
+        """Take more of the body."""
+        self._size += len(data)
+        if self._size > MOST_BYTES:
+            self.failure = NOT_ITS_PROTOCOL.error("an endless answer")
+        else:
+            self._body.append(data)
+        return b""
+
+    def end(self, whole: bool) -> bytes:
+        """Read the body.
+
+        Raises:
+            ApiError: it is no response that has been completed, or been cut.
+        """
+        if self.failure is not None:
+            raise self.failure
+        if not whole:
+            raise ENDED_EARLY.error()
+        response = read_object(b"".join(self._body))
+        self._body = []
+        if response.get("status") in ("failed", "cancelled"):
+            raise failure_of(_error_in({"response": response}))
+        self.response = _checked(self._telling.of(response))
+        self.usage = usage_of(response)
+        self.begun = self.stopped = True
+        return b""
+
+    @property
+    def finish_reason(self) -> FinishReason:
+        """Why a whole answer has ended."""
+        assert self.response is not None
+        return _FINISH[self.response["status"]]
+
+    def finish(self, response: Json) -> bytes:
+        """The body."""
+        return json_bytes(response)
+
+
+def searches_in(response: Json) -> int:
+    """How many searches of the web a response tells of."""
+    return sum(item["type"] == "web_search_call" for item in response["output"])
+
+
+def _checked(response: Json) -> Json:
+    """A whole response, of which others read the status and the items."""
+    output = response.get("output")
+    known = response.get("status") in _FINISH and isinstance(output, list)
+    if not known or not all(isinstance(item, dict) and isinstance(item.get("type"), str) for item in output or ()):
+        raise NOT_ITS_PROTOCOL.error("no whole response")
+    return response
+
+
+def _error_in(told: Json) -> Json:
+    """The error that an event holds: nested as OpenAI sends it, flat as it documents it, or that of a response."""
+    response = told.get("response")
+    holders = [told, response if isinstance(response, dict) else {}]
+    nested = next((holder["error"] for holder in holders if isinstance(holder.get("error"), dict)), None)
+    return nested if nested is not None else {name: told.get(name) for name in ("code", "message")}
+
+
+def _tokens_of(lines: bytes) -> int:
+    """How many tokens the text of a delta event probably is; its escapes are not looked at."""
+    begin = lines.find(_DELTA_MEMBER) + len(_DELTA_MEMBER)
+    if begin < len(_DELTA_MEMBER):
+        return 1
+    return max(1, (lines.find(b'"', begin) - begin) // BYTES_OF_A_TOKEN)
+
+
+def _written(type_: bytes, event: Json) -> bytes:
+    return b"event: %b\ndata: %b" % (type_, json_bytes(event))

@@ -1,0 +1,91 @@
+"""The request as a native upstream gets it: what its client sent, but for what is ours alone.
+
+It is stateless there: ``store`` is false, and the whole conversation is in it. Source: OpenAI's Responses API.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sidecar.responses.items import input_list
+from sidecar.responses.json_text import Json, json_bytes, json_string
+
+ENCRYPTED_REASONING = "reasoning.encrypted_content"
+IMAGE_TOKENS = 1_500
+"""What an image is taken for where nobody has counted its tokens."""
+
+_OURS = frozenset({"ib", "user", "metadata", "previous_response_id", "model", "store"})
+# The id of an input item that came without one (sidecar.responses.ids).
+_MADE_FOR_A_LIST = re.compile(r"[a-z]+_[0-9a-hjkmnp-tv-z]{26}_i\d+")
+_NOT_ASCII = bytes(range(0x80, 0x100))
+_NO_FIRST_BYTE = bytes(range(0xC0))
+
+
+def request_body(
+    values: Mapping[str, Any],
+    earlier: Sequence[Json] = (),
+    *,
+    most_tokens: int | None,
+    is_readable: Callable[[Json], bool] = lambda item: True,
+) -> bytes:
+    """All of the request's body but its model; see :func:`with_model`.
+
+    ``values`` are the parameters as they were sent, ``earlier`` the items of the conversation that they continue.
+    ``most_tokens`` replaces a ``max_output_tokens`` that was left out. Reasoning that ``is_readable`` says no to was
+    not made by the upstream's model, and is left out.
+    """
+    sent = {name: value for name, value in values.items() if value is not None and name not in _OURS}
+    whole = [*earlier, *input_list(sent["input"])]
+    if earlier or not isinstance(sent["input"], str):
+        sent["input"] = [_as_sent(item) for item in whole if item.get("type") != "reasoning" or is_readable(item)]
+    include = sent.get("include", [])
+    sent["include"] = include if ENCRYPTED_REASONING in include else [*include, ENCRYPTED_REASONING]
+    if most_tokens is not None:
+        sent.setdefault("max_output_tokens", most_tokens)
+    return json_bytes({"store": False, **sent})
+
+
+def with_model(model: str, body: bytes) -> bytes:
+    """The whole body, for the ``model`` that the upstream knows by this name."""
+    return b'{"model":%b,%b' % (json_string(model).encode(), body[1:])
+
+
+def request_headers(forwarded: Mapping[str, str], authorization: str, *, stream: bool) -> dict[str, str]:
+    """The headers beside the content's: ``forwarded`` are those of the client's that may go on."""
+    headers = {"accept": "text/event-stream" if stream else "application/json", "accept-encoding": "identity"}
+    if authorization:
+        headers["authorization"] = authorization
+    return {**headers, **forwarded}
+
+
+def estimated_tokens(values: Mapping[str, Any], earlier: Sequence[Json], body: bytes) -> int:
+    """How many tokens the prompt of ``body`` probably has, made of ``values`` and ``earlier`` items.
+
+    One for every four bytes, or for a character beyond ASCII, and :data:`IMAGE_TOKENS` for an image, whose own bytes
+    do not count.
+    """
+    images = [url for item in (*earlier, *input_list(values["input"])) for url in _images(item)]
+    pictures = sum(len(url) for url in images if url.startswith("data:"))
+    ascii_bytes = len(body.translate(None, _NOT_ASCII))
+    others = len(body.translate(None, _NO_FIRST_BYTE))
+    return (ascii_bytes - pictures) // 4 + others + IMAGE_TOKENS * len(images) + 1
+
+
+def _as_sent(item: Json) -> Json:
+    """The item without the id that it was given here, of which the upstream knows nothing."""
+    id_ = item.get("id")
+    if isinstance(id_, str) and _MADE_FOR_A_LIST.fullmatch(id_):
+        return {name: value for name, value in item.items() if name != "id"}
+    return item
+
+
+def _images(item: Json) -> list[str]:
+    parts = [part for name in ("content", "output") if isinstance(item.get(name), list) for part in item[name]]
+    return [_url(part) for part in parts if isinstance(part, dict) and part.get("type") == "input_image"]
+
+
+def _url(part: Json) -> str:
+    url = part.get("image_url")
+    return url if isinstance(url, str) else ""

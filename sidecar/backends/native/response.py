@@ -1,0 +1,49 @@
+"""An upstream's response object, as its client is told it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sidecar.backends.native.json_values import count_of
+from sidecar.responses.json_text import Json
+from sidecar.responses.usage import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """How a response is told: ``ours`` are the members that the upstream's never replace.
+
+    ``defaults`` is the whole object as a surface opens it, for what the upstream leaves out. Where it is ``closed``,
+    nothing beyond these members is told.
+    """
+
+    defaults: Json
+    ours: Json
+    closed: bool
+
+    def of(self, response: Json) -> Json:
+        """The upstream's ``response`` as it is told."""
+        known = self.defaults
+        theirs = {name: value for name, value in response.items() if not self.closed or name in known}
+        usage = response.get("usage")
+        if isinstance(usage, dict):
+            theirs["usage"] = {
+                **Usage().to_json(),
+                **{name: value for name, value in usage.items() if value is not None},
+            }
+        return {**known, **theirs, **self.ours}
+
+
+def usage_of(response: Json) -> Usage | None:
+    """The tokens that a response tells of; ``None`` where it tells none."""
+    usage = response.get("usage")
+    if not isinstance(usage, dict):
+        return None
+    input_tokens, output_tokens = count_of(usage.get("input_tokens")), count_of(usage.get("output_tokens"))
+    cached = _detail(usage.get("input_tokens_details"), "cached_tokens")
+    reasoning = _detail(usage.get("output_tokens_details"), "reasoning_tokens")
+    return Usage(input_tokens, output_tokens, min(cached, input_tokens), min(reasoning, output_tokens))
+
+
+def _detail(details: object, name: str) -> int:
+    return count_of(details.get(name)) if isinstance(details, dict) else 0

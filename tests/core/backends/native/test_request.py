@@ -1,0 +1,110 @@
+"""The request as a native upstream gets it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from sidecar.backends.native.request import (
+    IMAGE_TOKENS,
+    estimated_tokens,
+    request_body,
+    request_headers,
+    with_model,
+)
+
+ULID = "01jabcdefghjkmnpqrstvwxyz0"
+
+
+def sent(values: dict[str, Any], *earlier: dict[str, Any], **settings: Any) -> dict[str, Any]:
+    body = request_body(values, earlier, **{"most_tokens": None, **settings})
+    whole: dict[str, Any] = json.loads(with_model("gpt", body))
+    return whole
+
+
+def test_what_is_ours_is_left_out_and_the_rest_goes_as_it_was_sent() -> None:
+    values = {
+        "model": "v/m",
+        "input": "hi",
+        "ib": {"tags": ["a"]},
+        "user": "u",
+        "metadata": {"a": "b"},
+        "previous_response_id": "resp_1",
+        "store": True,
+        "safety_identifier": "s",
+        "reasoning": {"effort": "max", "new": 1},
+        "tools": [{"type": "local_shell"}, {"type": "custom", "name": "x", "format": {"type": "grammar"}}],
+        "temperature": 0.25,
+        "top_p": None,
+        "stream": True,
+    }
+    assert sent(values) == {
+        "model": "gpt",
+        "input": "hi",
+        "store": False,
+        "safety_identifier": "s",
+        "reasoning": {"effort": "max", "new": 1},
+        "tools": values["tools"],
+        "temperature": 0.25,
+        "stream": True,
+        "include": ["reasoning.encrypted_content"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("asked", "include"),
+    [
+        (None, ["reasoning.encrypted_content"]),
+        (["a"], ["a", "reasoning.encrypted_content"]),
+        (["reasoning.encrypted_content", "a"], ["reasoning.encrypted_content", "a"]),
+    ],
+)
+def test_reasoning_always_comes_back_encrypted(asked: list[str] | None, include: list[str]) -> None:
+    assert sent({"input": "hi", "include": asked})["include"] == include
+
+
+@pytest.mark.parametrize(("asked", "limit"), [(None, 4096), (7, 7)])
+def test_an_answer_has_a_limit(asked: int | None, limit: int) -> None:
+    assert sent({"input": "hi", "max_output_tokens": asked}, most_tokens=4096)["max_output_tokens"] == limit
+
+
+def test_the_whole_conversation_is_sent() -> None:
+    earlier = [
+        {"type": "message", "id": f"msg_{ULID}_i0", "role": "user", "content": []},
+        {"type": "reasoning", "id": "rs_up", "encrypted_content": "x", "summary": []},
+        {"type": "reasoning", "id": "rs_ours", "summary": []},
+        {"type": "message", "id": "msg_up", "role": "assistant", "content": []},
+    ]
+    whole = sent({"input": "go on"}, *earlier, is_readable=lambda item: item["id"] != "rs_ours")["input"]
+    assert whole == [
+        {"type": "message", "role": "user", "content": []},
+        earlier[1],
+        earlier[3],
+        {"role": "user", "content": "go on"},
+    ]
+
+
+def test_headers_are_few() -> None:
+    headers = request_headers({"x-request-id": "r"}, "Bearer k", stream=True)
+    assert headers == {
+        "accept": "text/event-stream",
+        "accept-encoding": "identity",
+        "authorization": "Bearer k",
+        "x-request-id": "r",
+    }
+    assert "authorization" not in request_headers({}, "", stream=False)
+
+
+def estimate(values: dict[str, Any]) -> int:
+    return estimated_tokens(values, (), request_body(values, most_tokens=None))
+
+
+def test_tokens_are_estimated_by_bytes_and_images() -> None:
+    empty = estimate({"input": "hi"})
+    assert estimate({"input": "hi" + "x" * 400}) == empty + 100
+    assert estimate({"input": "hi" + "\u00e9" * 100}) == empty + 100
+    image = {"type": "input_image", "image_url": "data:image/png;base64," + "A" * 100_000}
+    more = estimate({"input": [{"role": "user", "content": [image]}]}) - empty
+    assert IMAGE_TOKENS < more < IMAGE_TOKENS + 50

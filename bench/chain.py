@@ -34,7 +34,8 @@ from sidecar.exchange.catalog import Catalog
 from sidecar.exchange.earlier import Continued
 from sidecar.exchange.events import Answered, RequestComplete, UpstreamEnd
 from sidecar.exchange.exchange import Exchange
-from sidecar.exchange.plan import Plan, Prepare
+from sidecar.exchange.plan import Prepare
+from sidecar.exchange.planned import Plan
 from sidecar.extproc.session import Session
 from sidecar.extproc.sessions import SystemClock
 from sidecar.extproc.wires import WIRES

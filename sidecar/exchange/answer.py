@@ -27,7 +27,7 @@ class Answer:
     ``parallel_calls`` false ends the answer with its first complete call. ``begun`` tells that something has been
     generated, ``stopped`` that the answer is over although the upstream goes on, ``failure`` what the upstream has
     reported after what it had generated. ``mark`` is how far the events go: a token whose text is held back counts once
-    some of its text, or of a later one's, stands in an event.
+    some of its text, or of a later one's, stands in an event. ``next_number`` is that of the event after them.
     """
 
     def __init__(
@@ -44,6 +44,7 @@ class Answer:
         self.stopped = False
         self.failure: ApiError | None = None
         self.mark = NOTHING
+        self.next_number = writer.next_number
         self._reader = reader
         self._writer = writer
         self._stops = stops
@@ -83,6 +84,7 @@ class Answer:
             self._reader.feed(data, self._take)
         except ApiError as error:
             self.failure = error
+        self.next_number = self._writer.next_number
         return events[0] if len(events) == 1 else b"".join(events)
 
     def _take(self, text: str, tokens: int) -> bool:

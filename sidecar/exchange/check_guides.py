@@ -21,5 +21,5 @@ class CheckGuides(Ask[None]):
     @classmethod
     def needed(cls, facts: Facts) -> Self | None:
         """Where a schema has not been looked at before."""
-        guides = plan_of(facts).guidance.unchecked
+        guides = plan_of(facts).unchecked_guides
         return cls(guides, facts.request.client) if guides else None

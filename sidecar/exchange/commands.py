@@ -11,23 +11,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sidecar.backends.backend import Reader
 from sidecar.exchange.asks import Ask, LastAsk
 from sidecar.responses.reply import Reply
+
+TRITON = "triton"
+"""The host of calls to Triton."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallUpstream:
     """Make a POST to the upstream: ``body`` of ``content_type`` to ``path``; ``headers`` go along.
 
-    How the call travels is the wire's business. What comes back belongs to the exchange, which has ``reader`` read it.
+    How the call travels is the wire's business. What comes back belongs to the exchange. ``host`` is the name by which
+    Envoy's egress listener knows the upstream. Of another than Triton's, the answer's head is told too, and its body
+    whatever its status; when it has ended, another call may follow.
     """
 
     path: str
     content_type: str
     headers: Mapping[str, str]
     body: bytes
-    reader: Reader
+    host: str = TRITON
 
 
 @dataclass(frozen=True, slots=True)

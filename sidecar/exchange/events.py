@@ -53,6 +53,15 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
+class UpstreamHead:
+    """The head of the upstream's answer has come, of a call whose host is not Triton's; names are lower-case."""
+
+    status: int
+    headers: Mapping[str, str]
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class UpstreamBytes:
     """Bytes of the upstream's answer, split anywhere. There may be one for every token: see ``Exchange.upstream``."""
 
@@ -93,4 +102,4 @@ class Abort:
     error: ApiError
 
 
-Event = RequestComplete | Answered | UpstreamBytes | UpstreamEnd | Tick | ClientGone | Abort
+Event = RequestComplete | Answered | UpstreamHead | UpstreamBytes | UpstreamEnd | Tick | ClientGone | Abort

@@ -8,7 +8,7 @@ from typing import Self
 
 from sidecar.exchange.asks import Ask, Facts
 from sidecar.exchange.load import plan_of
-from sidecar.exchange.plan import Plan
+from sidecar.exchange.planned import Plan
 from sidecar.exchange.reserve import Reserve, Reserved
 from sidecar.images.image import Image, ImageRef
 

@@ -7,7 +7,8 @@ from typing import Self
 
 from sidecar.exchange.asks import Ask, Facts
 from sidecar.exchange.earlier import Continued, Earlier
-from sidecar.exchange.plan import Plan, Prepare
+from sidecar.exchange.plan import Prepare
+from sidecar.exchange.planned import Plan
 from sidecar.stored.owner import Owner
 
 

@@ -5,7 +5,7 @@ This is the heavy part of an exchange: parsing, templating and tokenizing up to 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Self
@@ -19,9 +19,14 @@ from sidecar.exchange.catalog import Catalog, ServedModel
 from sidecar.exchange.commands import CallUpstream
 from sidecar.exchange.earlier import Continued, Earlier, Keeping, own_param
 from sidecar.exchange.forwarded import forwarded_headers
+from sidecar.exchange.live import LiveAnswer
+from sidecar.exchange.planned import Plan
+from sidecar.exchange.report import Report
+from sidecar.exchange.triton_live import TritonLive
 from sidecar.generation.segments import Parser
 from sidecar.generation.style import guided_parser
 from sidecar.guidance.decision import Guidance, plan_guidance
+from sidecar.guidance.guides import Guide
 from sidecar.images.image import Image, ImageRef
 from sidecar.prompts.renderer import Prompt
 from sidecar.responses.caller import Caller
@@ -33,7 +38,6 @@ from sidecar.responses.request import ResponsesRequest
 from sidecar.stored.items import input_items, to_lines
 from sidecar.stored.owner import Owner
 from sidecar.stored.seals import Place
-from sidecar.surfaces.attribution import Attribution
 from sidecar.surfaces.limits import check_limits, check_size
 from sidecar.surfaces.surface import Surface
 
@@ -41,43 +45,59 @@ from sidecar.surfaces.surface import Surface
 _SMALLEST_TOP_P = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """A request accepted: the call to make, once its ``images`` have been loaded, and the response to fill.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TritonPlan(Plan):
+    """A request for a model of Triton's.
 
-    ``body`` is the upstream's request; ``None`` while it waits for images. ``opened`` tells that the answer begins
-    inside the reasoning. ``output_limited`` is whether the client named a limit for the answer. ``attribution`` is
-    whom it is counted for. ``custom_tools`` are the names of the tools that take a text in the place of arguments,
-    ``keeping`` is where the response will be stored, if it is to be. A plan may come from another process: it holds
-    nothing that cannot be sent from there.
+    ``refs`` are its images; ``body`` is the upstream's request, ``None`` while it waits for them. ``opened`` tells that
+    the answer begins inside the reasoning. ``custom_tools`` are the names of the tools that take a text in the place of
+    arguments.
     """
 
     model: ServedModel
     contract: Contract
     generation: Generation
-    images: Sequence[ImageRef]
+    refs: Sequence[ImageRef]
     body: bytes | None
-    upstream_headers: Mapping[str, str]
-    stream: bool
     opened: bool
     parallel_calls: bool
     guidance: Guidance
     reasoning: ReasoningForm
-    ids: ResponseIds
-    response: Json
-    output_limited: bool
-    attribution: Attribution
     custom_tools: frozenset[str] = frozenset()
-    keeping: Keeping | None = None
+
+    @property
+    def input_tokens(self) -> int:
+        """Those of the prompt."""
+        return len(self.generation.prompt_ids)
+
+    @property
+    def most_tokens(self) -> int:
+        """As many as were asked for, within what the context leaves."""
+        return self.generation.max_tokens
 
     @property
     def guided(self) -> bool:
-        """Whether the runtime is held to a form, so that each token of the answer is one that its guide allows."""
+        """See :class:`Plan`."""
         return self.generation.guide is not None or self.generation.call_guide is not None
 
+    @property
+    def unchecked_guides(self) -> Sequence[Guide]:
+        """See :class:`Plan`."""
+        return self.guidance.unchecked
+
+    @property
+    def images(self) -> Sequence[ImageRef]:
+        """Those that the request names."""
+        return self.refs
+
     def body_with(self, images: Sequence[Image]) -> bytes:
-        """The upstream's request with the loaded ``images``."""
+        """See :class:`Plan`."""
         return _body(self.model, self.contract, replace(self.generation, images=images))
+
+    @property
+    def remedy(self) -> str:
+        """As the contract says."""
+        return self.contract.remedy
 
     def parser(self) -> Parser:
         """A fresh parser for the answer."""
@@ -85,10 +105,15 @@ class Plan:
             return guided_parser(self.guidance.functions)
         return self.model.style.parser(self.guidance.functions, opened=self.opened)
 
-    def call(self, body: bytes) -> CallUpstream:
-        """The call of the upstream with ``body``."""
-        reader = TritonReader(self.contract.decoder(self.generation, self.model.renderer))
-        return CallUpstream(call.PATH, call.CONTENT_TYPE, self.upstream_headers, body, reader)
+    def reader(self) -> TritonReader:
+        """A fresh reader of the answer."""
+        return TritonReader(self.contract.decoder(self.generation, self.model.renderer))
+
+    def live(self, body: bytes | None, report: Report, at: float) -> LiveAnswer:
+        """See :class:`Plan`."""
+        body = self.body if body is None else body
+        assert body is not None, "images are loaded before the call"
+        return TritonLive(self, CallUpstream(call.PATH, call.CONTENT_TYPE, self.upstream_headers, body), report)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,11 +192,11 @@ def make_plan(facts: Facts, earlier: Earlier | None = None) -> Plan | Continued:
         guide=guidance.guide,
         call_guide=guidance.call_guide,
     )
-    return Plan(
+    return TritonPlan(
         model=model,
         contract=contract,
         generation=generation,
-        images=images,
+        refs=images,
         body=None if images else _body(model, contract, generation),
         upstream_headers=forwarded_headers(event.headers),
         stream=request.stream,

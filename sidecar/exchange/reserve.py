@@ -12,7 +12,7 @@ from sidecar.admission.slots import Slot
 from sidecar.config.models import ImageLimits
 from sidecar.exchange.asks import Ask, Facts
 from sidecar.exchange.load import plan_of
-from sidecar.exchange.plan import Plan
+from sidecar.exchange.planned import Plan
 from sidecar.images.data_url import is_data_url
 from sidecar.responses.caller import Caller
 
@@ -59,7 +59,8 @@ class Reserve(Ask[Reserved]):
 
     def request(self, worker: str, images: ImageLimits) -> ReservationRequest:
         """What is asked for; ``worker`` is the life of this process, ``images`` are the limits of its fetches."""
-        plan, most = self.plan, self.plan.generation.max_tokens
+        plan, most = self.plan, self.plan.most_tokens
+        assumed = ASSUMED_OUTPUT_TOKENS if most is None else min(most, ASSUMED_OUTPUT_TOKENS)
         fetched = len({image.url for image in plan.images if not is_data_url(image.url)})
         return ReservationRequest(
             id=plan.ids.ulid,
@@ -69,8 +70,8 @@ class Reserve(Ask[Reserved]):
             model=plan.model.name,
             node=self.node,
             worker=worker,
-            input_tokens=len(plan.generation.prompt_ids),
-            output_tokens=most if plan.output_limited else min(most, ASSUMED_OUTPUT_TOKENS),
+            input_tokens=plan.input_tokens,
+            output_tokens=most if plan.output_limited and most is not None else assumed,
             image_bytes=min(fetched * images.max_bytes, images.max_total_bytes),
             stream=plan.stream,
             end_user=plan.attribution.end_user or self.caller.user or None,

@@ -8,7 +8,7 @@ from typing import Self
 from sidecar.admission.entries import Settlement
 from sidecar.exchange.asks import Facts, LastAsk
 from sidecar.exchange.load import plan_of
-from sidecar.exchange.plan import Plan
+from sidecar.exchange.planned import Plan
 from sidecar.exchange.report import Report
 from sidecar.exchange.reserve import Reserve, Reserved
 

@@ -17,6 +17,7 @@ from sidecar.exchange.events import (
     Tick,
     UpstreamBytes,
     UpstreamEnd,
+    UpstreamHead,
 )
 from sidecar.exchange.phases import Answering, Calling, Ended, LookingUp, Phase, Preparing, Storing, Waiting
 
@@ -45,8 +46,9 @@ TRANSITIONS: Mapping[type[Phase], Mapping[type[Event], Following]] = {
         **_AT_ANY_TIME,
     },
     Calling: {
+        UpstreamHead: _to(Calling),
         UpstreamBytes: _to(Calling, Answering, Storing, Ended),
-        UpstreamEnd: _to(Storing, Ended),
+        UpstreamEnd: _to(Calling, Storing, Ended),
         Tick: _to(Calling, Ended),
         **_AT_ANY_TIME,
     },

@@ -17,7 +17,8 @@ from sidecar.exchange.asks import Facts
 from sidecar.exchange.catalog import Catalog, ServedModel, ServedNative
 from sidecar.exchange.earlier import Continued, Earlier
 from sidecar.exchange.events import RequestComplete
-from sidecar.exchange.plan import Plan, Prepare, make_plan
+from sidecar.exchange.plan import Prepare, make_plan
+from sidecar.exchange.planned import Plan
 from sidecar.responses.sealing import Sealer
 from sidecar.surfaces.surface import Surface
 

@@ -18,7 +18,8 @@ from sidecar.exchange.fetch_images import FetchImages
 from sidecar.exchange.load import Load, PrepareContinued
 from sidecar.exchange.look_up import LookUp
 from sidecar.exchange.order import ASKS
-from sidecar.exchange.plan import Plan, Prepare
+from sidecar.exchange.plan import Prepare
+from sidecar.exchange.planned import Plan
 from sidecar.exchange.reserve import Reserve, Reserved
 from sidecar.exchange.settle import Settle
 from sidecar.exchange.store import Announce, Keep, Store

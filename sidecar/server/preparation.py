@@ -18,7 +18,8 @@ from math import inf
 from typing import Generic, TypeVar
 
 from sidecar.exchange.earlier import Continued
-from sidecar.exchange.plan import Plan, Prepare
+from sidecar.exchange.plan import Prepare
+from sidecar.exchange.planned import Plan
 from sidecar.extproc.driver import Done
 from sidecar.fairness import QueueFullError, Turns
 from sidecar.responses.errors import ApiError

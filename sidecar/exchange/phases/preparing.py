@@ -10,7 +10,7 @@ from sidecar.exchange.events import Answered, Event, RequestComplete, Tick
 from sidecar.exchange.fetch_images import FetchImages
 from sidecar.exchange.load import plan_of
 from sidecar.exchange.look_up import ABOUT_ONE, LookUp
-from sidecar.exchange.phases.generating import Calling, LiveAnswer
+from sidecar.exchange.phases.generating import Calling
 from sidecar.exchange.phases.phase import Context, Phase, PhaseWithFacts, Step
 from sidecar.exchange.phases.storing import LookingUp
 from sidecar.exchange.reserve import Reserve
@@ -81,10 +81,10 @@ def _next_ask(context: Context, facts: Facts, left: Sequence[type[Ask[Any]]], at
         if ask is not None:
             return Preparing(context, facts, ask, left[index + 1 :], at), [ask]
     plan = plan_of(facts)
-    call = plan.call(plan.body or facts[FetchImages])
+    live = plan.live(facts.get(FetchImages), context.report, at)
     report, reserved = context.report, facts.get(Reserve)
     if reserved is not None:
         report.delivered.cell = reserved.slot.mark
-    report.model, report.stream, report.remedy = plan.model.name, plan.stream, plan.contract.remedy
-    report.usage.input_tokens = len(plan.generation.prompt_ids)
-    return Calling(context, facts, LiveAnswer(plan, call.reader, report), at), [call]
+    report.model, report.stream, report.remedy = plan.model.name, plan.stream, plan.remedy
+    report.usage.input_tokens = plan.input_tokens
+    return Calling(context, facts, live, at), [live.call]

@@ -18,7 +18,7 @@ class Reserve(Ask[str]):
 
     @classmethod
     def needed(cls, facts: Facts) -> Self:
-        return cls(len(plan_of(facts).generation.prompt_ids))
+        return cls(plan_of(facts).input_tokens)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from sidecar.exchange.commands import CallUpstream, Command, SendBody, SendHead
 from sidecar.exchange.events import Answered, RequestComplete
 from sidecar.exchange.exchange import Exchange
 from sidecar.exchange.fetch_images import FetchImages
-from sidecar.exchange.plan import Plan, Prepare
+from sidecar.exchange.plan import Prepare, TritonPlan
 from sidecar.images.data_url import read_data_url
 from sidecar.images.decode import decode
 from sidecar.responses.errors import ApiError
@@ -96,7 +96,7 @@ class Played:
         catalog = Catalog("node-1", 15.0, [model(template, contract)])
         asks = (Prepare, CheckGuides, FetchImages)
         self.exchange = Exchange(SURFACES[surface], catalog, asks, entropy=bytes(range(18)))
-        self.plan: Plan | None = None
+        self.plan: TritonPlan | None = None
         self.call: CallUpstream | None = None
         body = json.dumps(request).encode()
         endpoints = SURFACES[surface].endpoints
@@ -113,7 +113,7 @@ class Played:
         try:
             if isinstance(ask, Prepare):
                 result = ask.plan()
-                assert isinstance(result, Plan)
+                assert isinstance(result, TritonPlan)
                 self.plan = result
             elif isinstance(ask, CheckGuides):
                 result = None
@@ -128,7 +128,7 @@ class Played:
         """Let the upstream answer, response by response or ``at_once``; nothing where it has not been called."""
         if self.plan is None or self.call is None:
             return
-        frames = stream(contract, generation, len(self.plan.generation.prompt_ids))
+        frames = stream(contract, generation, self.plan.input_tokens)
         self.commands = []
         for data in [b"".join(frames)] if at_once else frames:
             self.commands += kit.upstream(self.exchange, data, _FIRST_TOKEN_AT)

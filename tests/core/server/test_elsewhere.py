@@ -11,7 +11,7 @@ from sidecar.config.models import SurfaceSettings
 from sidecar.exchange.asks import Facts
 from sidecar.exchange.catalog import Catalog
 from sidecar.exchange.events import RequestComplete
-from sidecar.exchange.plan import Plan, Prepare, make_plan
+from sidecar.exchange.plan import Prepare, TritonPlan, make_plan
 from sidecar.responses.errors import ApiError
 from sidecar.responses.sealing import KEY_BYTES, Sealer
 from sidecar.server.elsewhere import Elsewhere
@@ -53,7 +53,7 @@ def test_a_plan_comes_back_as_it_was_made(asked: RequestComplete) -> None:
 def test_the_model_is_the_one_that_the_exchange_knows() -> None:
     facts, elsewhere = both_ways(request(), SURFACES["node"], catalog(model()))
     plan = elsewhere.read(elsewhere.work(elsewhere.call_of(Prepare(facts)), facts.request.body), facts)
-    assert isinstance(plan, Plan)
+    assert isinstance(plan, TritonPlan)
     assert plan.model is facts.catalog.model("letters")
 
 

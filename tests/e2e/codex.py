@@ -8,7 +8,7 @@ from typing import Any
 
 from stack.local import LocalStack
 from stack.setup import NODE, NODE_TESTS
-from tests.e2e.drivers import run
+from tests.e2e.drivers import Access, run
 
 PROGRAM = NODE_TESTS / "node_modules" / "@openai" / "codex" / "bin" / "codex.js"
 
@@ -36,12 +36,12 @@ agents.enabled = false
 class Codex:
     """One user's Codex: its configuration and sessions are in ``home``, what it works on in ``work`` beside them."""
 
-    def __init__(self, stack: LocalStack, model: str, home: Path, settings: str = ONLY_FUNCTION_TOOLS) -> None:
-        self._environment = {"CODEX_HOME": str(home), "NODE_API_KEY": stack.api_key}
+    def __init__(self, at: LocalStack | Access, model: str, home: Path, settings: str = ONLY_FUNCTION_TOOLS) -> None:
+        self._environment = {"CODEX_HOME": str(home), "NODE_API_KEY": at.api_key}
         self.work = home / "work"
         self.work.mkdir()
         # Keys of the top level come before the first table.
-        (home / "config.toml").write_text(settings + PROVIDER.format(model=model, url=stack.url))
+        (home / "config.toml").write_text(settings + PROVIDER.format(model=model, url=at.url))
 
     def ask(self, prompt: str) -> str:
         """The answer to the first prompt of a session."""

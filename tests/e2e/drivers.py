@@ -6,24 +6,36 @@ import json
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from stack.local import LocalStack
 from stack.paths import CLIENTS_VENV
 from stack.setup import NODE, NODE_TESTS, PYTHON_TESTS
 
 
-def run_node(program: str, stack: LocalStack, *arguments: str) -> Any:
-    """What a program of ``tests/e2e/node`` prints when it is given the stack's base URL, its key and ``arguments``."""
-    return json.loads(run([NODE, program, stack.url, stack.api_key, *arguments], NODE_TESTS))
+@dataclass(frozen=True)
+class Access:
+    """All that a client is told of a surface: its base URL, and a key."""
+
+    url: str
+    api_key: str
+
+    @classmethod
+    def to_bureau(cls, stack: LocalStack) -> Self:
+        """That of the bureau surface. ``stack`` itself is that of the node's."""
+        return cls(stack.bureau_url, stack.project_key)
 
 
-def run_python(program: str, stack: LocalStack, *arguments: str) -> Any:
+def run_node(program: str, at: LocalStack | Access, *arguments: str) -> Any:
+    """What a program of ``tests/e2e/node`` prints when it is given a base URL, a key and ``arguments``."""
+    return json.loads(run([NODE, program, at.url, at.api_key, *arguments], NODE_TESTS))
+
+
+def run_python(program: str, at: LocalStack | Access, *arguments: str) -> Any:
     """What a program of ``tests/e2e/python`` prints when it is given the same."""
-    return json.loads(
-        run([CLIENTS_VENV / "bin" / "python", program, stack.url, stack.api_key, *arguments], PYTHON_TESTS)
-    )
+    return json.loads(run([CLIENTS_VENV / "bin" / "python", program, at.url, at.api_key, *arguments], PYTHON_TESTS))
 
 
 def run(command: Sequence[str | Path], directory: Path, environment: Mapping[str, str] | None = None) -> str:

@@ -89,6 +89,8 @@ ITEM_MEMBERS: dict[str, Members] = {
     "function_call": {"id": NAME, "call_id": NAME, "name": NAME, "status": NAME, "arguments": STRING},
     "reasoning": {"id": NAME, "summary": ARRAY},
     "custom_tool_call": {"id": NAME, "call_id": NAME, "name": NAME, "input": STRING},
+    "local_shell_call": {"id": NAME, "call_id": NAME, "status": NAME, "action": OBJECT},
+    "apply_patch_call": {"id": NAME, "call_id": NAME, "status": NAME, "operation": OBJECT},
 }
 PART_MEMBERS: dict[str, Members] = {
     # Clients' schemas want the annotations, empty or not.

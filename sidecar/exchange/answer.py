@@ -10,15 +10,13 @@ from collections.abc import Callable
 from sidecar.backends.backend import FinishReason, Piece, Reader
 from sidecar.generation.segments import ARGUMENTS, CALL, CALL_DONE, REASONING, TEXT, Kind, Parser, Segment
 from sidecar.generation.stops import StopStrings
-from sidecar.responses.custom_input import arguments_of
 from sidecar.responses.errors import ApiError
 from sidecar.responses.events import EventWriter
 from sidecar.responses.json_text import Json
 from sidecar.responses.marks import BEGUN, NOTHING, REASONING_AT
+from sidecar.responses.open_calls import CALLS
 from sidecar.responses.open_items import ItemStatus
 from sidecar.responses.usage import Usage
-
-_CALLS = frozenset({"function_call", "custom_tool_call"})
 
 
 class Answer:
@@ -69,10 +67,7 @@ class Answer:
     @property
     def calls(self) -> list[tuple[str, str]]:
         """The name and the arguments of each call of a closed answer."""
-        items = self._writer.output
-        calls = [(item["name"], item["arguments"]) for item in items if item["type"] == "function_call"]
-        custom = [(item["name"], arguments_of(item["input"])) for item in items if item["type"] == "custom_tool_call"]
-        return calls + custom
+        return self._writer.calls
 
     def feed(self, data: bytes) -> bytes:
         """The events that the upstream's ``data`` adds; none when it completes nothing that shows.
@@ -166,8 +161,8 @@ class Answer:
             closing = self._close_item("completed")
             self._open = ARGUMENTS
             opening = self._writer.open_call(text)
-            if self._writer.in_custom_call:
-                self._grow = self._writer.input_delta
+            if self._writer.reads_arguments:
+                self._grow = self._writer.arguments_delta
             return closing + opening
         self._has_its_call = kind is CALL_DONE and not self._parallel_calls
         return self._close_item("completed" if kind is CALL_DONE else "incomplete")
@@ -183,7 +178,7 @@ class Answer:
     def _needs_message(self, finish_reason: FinishReason) -> bool:
         """Whether an empty message must be added: clients wait for one, unless the answer was cut before it."""
         shown = [item["type"] for item in self._writer.output]
-        if self._open in (TEXT, ARGUMENTS) or "message" in shown or not _CALLS.isdisjoint(shown):
+        if self._open in (TEXT, ARGUMENTS) or "message" in shown or not CALLS.keys().isdisjoint(shown):
             return False
         return finish_reason == "stop" or not (shown or self._open)
 

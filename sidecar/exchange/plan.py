@@ -5,8 +5,8 @@ This is the heavy part of an exchange: parsing, templating and tokenizing up to 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Self
 
@@ -33,6 +33,7 @@ from sidecar.responses.caller import Caller
 from sidecar.responses.errors import ApiError
 from sidecar.responses.ids import ResponseIds, ulid
 from sidecar.responses.json_text import Json
+from sidecar.responses.open_calls import CallType
 from sidecar.responses.open_items import ReasoningForm
 from sidecar.responses.request import ResponsesRequest
 from sidecar.stored.items import input_items, to_lines
@@ -50,8 +51,7 @@ class TritonPlan(Plan):
     """A request for a model of Triton's.
 
     ``refs`` are its images; ``body`` is the upstream's request, ``None`` while it waits for them. ``opened`` tells that
-    the answer begins inside the reasoning. ``custom_tools`` are the names of the tools that take a text in the place of
-    arguments.
+    the answer begins inside the reasoning. ``called_as`` has the tools by name whose calls are not those of functions.
     """
 
     model: ServedModel
@@ -63,7 +63,7 @@ class TritonPlan(Plan):
     parallel_calls: bool
     guidance: Guidance
     reasoning: ReasoningForm
-    custom_tools: frozenset[str] = frozenset()
+    called_as: Mapping[str, CallType] = field(default_factory=dict)
 
     @property
     def input_tokens(self) -> int:
@@ -210,7 +210,7 @@ def make_plan(facts: Facts, earlier: Earlier | None = None) -> Plan | Continued:
         ),
         output_limited=request.max_output_tokens is not None,
         attribution=attribution,
-        custom_tools=frozenset(tool.name for tool in request.tools if tool.called_as == "custom_tool_call"),
+        called_as={tool.name: tool.called_as for tool in request.tools if tool.called_as != "function_call"},
         keeping=_keeping(request, event.caller, ids, values["input"], before),
     )
 

@@ -29,7 +29,7 @@ class TritonLive(LiveAnswer):
         super().__init__(plan, call, report)
         self._triton_plan = plan
         self._reader = plan.reader()
-        self._writer = EventWriter(plan.ids, plan.response, plan.reasoning, plan.custom_tools)
+        self._writer = EventWriter(plan.ids, plan.response, plan.reasoning, plan.called_as)
         self._finish_reason: FinishReason = "stop"
         self.answer = Answer(
             self._reader,

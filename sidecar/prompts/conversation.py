@@ -172,7 +172,7 @@ class _ItemReader:
         if item.role == "user":
             return {"role": "user", "content": content if has_image else _only_text(content)}
         if has_image:
-            message = "Images are only accepted in user messages and in the outputs of functions."
+            message = "Images are only accepted in user messages and in the outputs of tools."
             raise ApiError("invalid_request", message, f"input[{index}].content")
         return {"role": "system", "content": _only_text(content)}
 
@@ -205,7 +205,7 @@ class _ItemReader:
         except ApiError:
             return None
         if self._values_read > MAX_VALUES:
-            message = f"The arguments of the function calls hold more than {MAX_VALUES} values."
+            message = f"The arguments of the tool calls hold more than {MAX_VALUES} values."
             raise ApiError("invalid_request", message, "input")
         try:
             value = json.loads(text or "{}")

@@ -1,27 +1,15 @@
-"""What a response object says of its request: tools, their choice and the format, as OpenAI writes them back."""
+"""What a response object says of its request: the choice of tools and the format, as OpenAI writes them back."""
 
 from __future__ import annotations
 
 from sidecar.responses.json_text import Json
 from sidecar.responses.text_format import JsonSchemaFormat, TextFormat
-from sidecar.responses.tools import FunctionTool, NamedFunction, ToolChoice
-
-
-def echo_tool(tool: FunctionTool) -> Json:
-    """A function tool, with all five members."""
-    return {
-        "type": "function",
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": tool.parameters,
-        # Unless it is asked for, nothing constrains the arguments.
-        "strict": bool(tool.strict),
-    }
+from sidecar.responses.tools import NamedFunction, ToolChoice
 
 
 def echo_tool_choice(choice: ToolChoice) -> str | Json:
-    """A mode, or the function that was named."""
-    return {"type": "function", "name": choice.name} if isinstance(choice, NamedFunction) else choice
+    """A mode, or the tool that was named."""
+    return choice.echo() if isinstance(choice, NamedFunction) else choice
 
 
 def echo_format(text_format: TextFormat) -> Json:

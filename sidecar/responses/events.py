@@ -12,16 +12,14 @@ whole events; joining and sending them is the caller's work.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Mapping
 
-from sidecar.responses.custom_input import CustomInput
 from sidecar.responses.errors import ApiError
 from sidecar.responses.ids import ResponseIds
 from sidecar.responses.json_text import Json, json_bytes, json_string
+from sidecar.responses.open_calls import CALLS, CallType, OpenCall
 from sidecar.responses.open_items import (
     ItemStatus,
-    OpenCall,
-    OpenCustomCall,
     OpenItem,
     OpenMessage,
     OpenReasoning,
@@ -34,8 +32,9 @@ class EventWriter:
     """Writes one response's events in order, numbers them and keeps the finished items.
 
     Items are strictly one after another. ``response`` holds the members of the response object that do not change while
-    it runs; the writer adds ``status``, ``output`` and ``usage``. ``reasoning`` is how reasoning is shown, ``custom``
-    are the names of the custom tools. ``next_number`` is the number of the next event.
+    it runs; the writer adds ``status``, ``output`` and ``usage``. ``reasoning`` is how reasoning is shown,
+    ``called_as`` has the tools by name whose calls are not those of functions. ``next_number`` is the number of the
+    next event.
     """
 
     def __init__(
@@ -43,13 +42,14 @@ class EventWriter:
         ids: ResponseIds,
         response: Json,
         reasoning: ReasoningForm | None = None,
-        custom: Collection[str] = (),
+        called_as: Mapping[str, CallType] | None = None,
     ) -> None:
         self._ids = ids
         self._response = response
         self._reasoning = reasoning or ReasoningForm()
-        self._custom = custom
-        self._input = CustomInput()
+        self._called_as = called_as or {}
+        self.calls: list[tuple[str, str]] = []
+        """The name and the arguments of each call that has ended."""
         self.next_number = 0
         self._output: list[Json] = []
         self._open: OpenItem | None = None
@@ -61,9 +61,11 @@ class EventWriter:
         return self._output
 
     def cut_output(self) -> list[Json]:
-        """The same where the stream ends here: an item that is open is ``incomplete``."""
+        """The same where the stream ends here: an item that is open is ``incomplete``, if anything was told of it."""
         item = self._open
-        return self._output if item is None else [*self._output, item.snapshot("incomplete", item.text)]
+        return (
+            self._output if item is None or item.told_whole else [*self._output, item.snapshot("incomplete", item.text)]
+        )
 
     def start(self) -> bytes:
         """``response.created`` and ``response.in_progress``."""
@@ -87,13 +89,10 @@ class EventWriter:
         return self._open_item(OpenReasoning(self._ids.item("reasoning", index), index, self._reasoning))
 
     def open_call(self, name: str) -> bytes:
-        """A call of the function or custom tool ``name`` begins."""
+        """A call of the tool ``name`` begins."""
         index = len(self._output)
-        if name in self._custom:
-            self._input = CustomInput()
-            id_ = self._ids.item("custom_tool_call", index)
-            return self._open_item(OpenCustomCall(id_, index, self._ids.call(index), name))
-        return self._open_item(OpenCall(self._ids.item("function_call", index), index, self._ids.call(index), name))
+        call = CALLS[self._called_as.get(name, "function_call")]
+        return self._open_item(call(self._ids.item(call.type, index), index, self._ids.call(index), name))
 
     def delta(self, text: str) -> bytes:
         """More text of the open item. This is the per-token path."""
@@ -108,24 +107,31 @@ class EventWriter:
         return events
 
     @property
-    def in_custom_call(self) -> bool:
-        """Whether the open item is a call of a custom tool."""
-        return isinstance(self._open, OpenCustomCall)
+    def reads_arguments(self) -> bool:
+        """Whether the open item is a call whose arguments are not told as they are."""
+        return isinstance(self._open, OpenCall) and not self._open.told_as_written
 
-    def input_delta(self, arguments: str) -> bytes:
-        """What more ``arguments`` of the open call of a custom tool tell of its input."""
-        told = self._input.feed(arguments)
+    def arguments_delta(self, arguments: str) -> bytes:
+        """What more ``arguments`` of such a call tell."""
+        assert isinstance(self._open, OpenCall)
+        told = self._open.read(arguments)
         return self.delta(told) if told else b""
 
     def close(self, status: ItemStatus) -> bytes:
-        """The open item ends."""
+        """The open item ends. One that is told whole and is not is left out."""
         item = self._open
         assert item is not None, "only an open item closes"
         last = b""
-        if self.in_custom_call and status == "completed" and (rest := self._input.end()):
+        if isinstance(item, OpenCall) and status == "completed" and (rest := item.rest()):
             last = self.delta(rest)
         self._open = None
         text = item.text
+        if isinstance(item, OpenCall):
+            self.calls.append((item.name, item.arguments(text)))
+        if item.told_whole:
+            if status != "completed":
+                return b""
+            last = self._events([_added(item, text)])
         snapshot = item.snapshot(status, text)
         self._output.append(snapshot)
         done = {"output_index": item.output_index, "item": snapshot}
@@ -147,9 +153,10 @@ class EventWriter:
     def _open_item(self, item: OpenItem) -> bytes:
         assert self._open is None, "items come one after another"
         self._open = item
+        if item.told_whole:
+            return b""
         self._delta_heads = [_delta_head(*event) for event in item.deltas()]
-        added = {"output_index": item.output_index, "item": item.snapshot("in_progress", "")}
-        return self._events([("response.output_item.added", added), *item.opening()])
+        return self._events([_added(item, ""), *item.opening()])
 
     def _events(self, events: list[UnnumberedEvent]) -> bytes:
         written = []
@@ -162,6 +169,13 @@ class EventWriter:
 
 def _event(type_: bytes, data: bytes) -> bytes:
     return b"event: %b\ndata: %b\n\n" % (type_, data)
+
+
+def _added(item: OpenItem, text: str) -> UnnumberedEvent:
+    return "response.output_item.added", {
+        "output_index": item.output_index,
+        "item": item.snapshot("in_progress", text),
+    }
 
 
 def _delta_head(type_: str, members: Json) -> bytes:

@@ -1,4 +1,4 @@
-"""The one place that makes ids: ``resp_<ulid>``, ``msg_|rs_|fc_|ctc_<ulid>_<output_index>``, ``call_<random>``.
+"""The one place that makes ids: ``resp_<ulid>``, ``msg_|rs_|fc_|…<ulid>_<output_index>``, ``call_<random>``.
 
 Items of an input that came without one have ``<prefix>_<ulid>_i<index>``.
 
@@ -12,7 +12,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Literal
 
-ItemKind = Literal["message", "reasoning", "function_call", "custom_tool_call"]
+ItemKind = Literal["message", "reasoning", "function_call", "custom_tool_call", "local_shell_call", "apply_patch_call"]
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _PREFIX = {
@@ -22,6 +22,10 @@ _PREFIX = {
     "function_call_output": "fco",
     "custom_tool_call": "ctc",
     "custom_tool_call_output": "ctco",
+    "local_shell_call": "lsh",
+    "local_shell_call_output": "lsho",
+    "apply_patch_call": "apc",
+    "apply_patch_call_output": "apco",
     "compaction": "cmp",
 }
 

@@ -7,9 +7,7 @@ Source: OpenAI's streaming reference; the order within an item is fixed:
 * reasoning: the same with ``reasoning_text``; mirrored, its text is also that of a summary, whose
   ``reasoning_summary_part.added``, ``reasoning_summary_text.delta``…, ``reasoning_summary_text.done`` and
   ``reasoning_summary_part.done`` each follow their counterpart
-* custom tool call: as a function call, with ``custom_tool_call_input`` for ``function_call_arguments``
-* function call: ``output_item.added``, ``function_call_arguments.delta``…, ``function_call_arguments.done``,
-  ``output_item.done``
+* calls: :mod:`sidecar.responses.open_calls`
 
 The text of an item is kept as the bytes that its deltas have sent, and decoded once: neither the cost per delta nor the
 number of objects grows with the text.
@@ -38,6 +36,8 @@ class OpenItem(ABC):
 
     delta_type: str
     delta_extra: ClassVar[Json] = {}
+    told_whole: ClassVar[bool] = False
+    """Whether nothing is told of it before it is whole."""
 
     def __init__(self, item_id: str, output_index: int) -> None:
         self.id = item_id
@@ -173,54 +173,3 @@ class OpenReasoning(_WithPart):
 
 def _summary(text: str) -> Json:
     return {"type": "summary_text", "text": text}
-
-
-class OpenCall(OpenItem):
-    """A call of one of the request's functions; its text is the arguments as JSON."""
-
-    delta_type = "response.function_call_arguments.delta"
-
-    def __init__(self, item_id: str, output_index: int, call_id: str, name: str) -> None:
-        super().__init__(item_id, output_index)
-        self._call_id = call_id
-        self._name = name
-
-    def snapshot(self, status: ItemStatus, text: str) -> Json:
-        """The function call."""
-        return {
-            "type": "function_call",
-            "id": self.id,
-            "status": status,
-            "call_id": self._call_id,
-            "name": self._name,
-            "arguments": text,
-        }
-
-    def opening(self) -> list[UnnumberedEvent]:
-        """Nothing: a call has no parts."""
-        return []
-
-    def closing(self, text: str) -> list[UnnumberedEvent]:
-        """The whole arguments."""
-        return [("response.function_call_arguments.done", {**self.place, "arguments": text, "name": self._name})]
-
-
-class OpenCustomCall(OpenCall):
-    """A call of one of the request's custom tools; its text is the input."""
-
-    delta_type = "response.custom_tool_call_input.delta"
-
-    def snapshot(self, status: ItemStatus, text: str) -> Json:
-        """The custom tool call."""
-        return {
-            "type": "custom_tool_call",
-            "id": self.id,
-            "status": status,
-            "call_id": self._call_id,
-            "name": self._name,
-            "input": text,
-        }
-
-    def closing(self, text: str) -> list[UnnumberedEvent]:
-        """The whole input."""
-        return [("response.custom_tool_call_input.done", {**self.place, "input": text})]

@@ -14,24 +14,28 @@ def check_pairing(items: Sequence[Item]) -> None:
 
     Raises :class:`ApiError` ``invalid_request`` for ``input`` that names the call_id which stands alone or twice.
     """
-    calls = _unique("function_call", (item.call_id for item in items if isinstance(item, FunctionCall)))
-    outputs = _unique("function_call_output", (item.call_id for item in items if isinstance(item, FunctionCallOutput)))
-    for call_id in outputs:
+    calls = _unique(item for item in items if isinstance(item, FunctionCall))
+    outputs = _unique(item for item in items if isinstance(item, FunctionCallOutput))
+    for call_id, type_ in outputs.items():
         if call_id not in calls:
-            raise _invalid(f"No tool call found for function call output with call_id {shown(call_id)}.")
-    for call_id in calls:
+            raise _invalid(f"No tool call found for {_in_words(type_)} with call_id {shown(call_id)}.")
+    for call_id, type_ in calls.items():
         if call_id not in outputs:
-            raise _invalid(f"No tool output found for function call {shown(call_id)}.")
+            raise _invalid(f"No tool output found for {_in_words(type_)} {shown(call_id)}.")
 
 
-def _unique(item_type: str, call_ids: Iterable[str]) -> dict[str, None]:
-    """The ids in order, as a dictionary for fast look-up."""
-    seen = dict[str, None]()
-    for call_id in call_ids:
-        if call_id in seen:
-            raise _invalid(f"Two {item_type} items have the call_id {shown(call_id)}.")
-        seen[call_id] = None
+def _unique(items: Iterable[FunctionCall | FunctionCallOutput]) -> dict[str, str]:
+    """The types of ``items`` in order, by their call_ids."""
+    seen = dict[str, str]()
+    for item in items:
+        if item.call_id in seen:
+            raise _invalid(f"Two {item.type} items have the call_id {shown(item.call_id)}.")
+        seen[item.call_id] = item.type
     return seen
+
+
+def _in_words(item_type: str) -> str:
+    return item_type.replace("_", " ")
 
 
 def _invalid(message: str) -> ApiError:

@@ -116,14 +116,15 @@ class ResponsesRequest(RequestModel, Generic[ItemT, ToolT, ToolChoiceT]):
             if not isinstance(tool, FunctionTool):
                 continue
             if tool.name in names:
-                raise fault(
-                    "'{path}' is the name of an earlier tool; each may be there once.", member=f"tools[{index}].name"
-                )
+                verb, place = ("is", ".name") if tool.named else ("has", "")
+                message = f"'{{path}}' {verb} the name of an earlier tool; each may be there once."
+                raise fault(message, member=f"tools[{index}]{place}")
             names.add(tool.name)
         if self.tool_choice == "required" and not self.tools:
             raise fault("'tool_choice' is 'required', but there are no tools.", member="tool_choice")
         if isinstance(self.tool_choice, NamedFunction) and self.tool_choice.name not in names:
-            raise fault("'tool_choice' names a function that is not in 'tools'.", member="tool_choice")
+            noun = "function" if self.tool_choice.type == "function" else "tool"
+            raise fault(f"'tool_choice' names a {noun} that is not in 'tools'.", member="tool_choice")
         return self
 
     @property

@@ -8,6 +8,8 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from typing_extensions import TypeVar
 
 from sidecar.responses.json_schema import JsonSchema
+from sidecar.responses.json_text import Json
+from sidecar.responses.open_calls import CallType
 from sidecar.responses.request_model import RequestModel, fault, type_tag
 
 MAX_TOOLS = 4_096
@@ -19,8 +21,10 @@ ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]+$", max_length=128)]
 class FunctionTool(RequestModel):
     """A function the model may call. Without ``parameters`` it takes no arguments."""
 
-    called_as: ClassVar[Literal["function_call", "custom_tool_call"]] = "function_call"
+    called_as: ClassVar[CallType] = "function_call"
     """The type of the item that calls of it are."""
+    named: ClassVar[bool] = True
+    """Whether the client has given it its name."""
 
     type: Literal["function"]
     name: ToolName
@@ -41,6 +45,17 @@ class FunctionTool(RequestModel):
             raise fault(message, member="name")
         return value
 
+    def echo(self) -> Json:
+        """The tool as a response writes it back, with all members."""
+        return {
+            "type": "function",
+            "name": self.name,
+            "description": self.description,
+            "parameters": self.parameters,
+            # Unless it is asked for, nothing constrains the arguments.
+            "strict": bool(self.strict),
+        }
+
 
 def tool_type(value: Any) -> str | None:
     """The tag of a tool."""
@@ -56,6 +71,10 @@ class NamedFunction(RequestModel):
 
     type: Literal["function"]
     name: str
+
+    def echo(self) -> Json:
+        """The choice as a response writes it back."""
+        return {"type": self.type, "name": self.name}
 
 
 ToolChoiceMode = Literal["none", "auto", "required"]

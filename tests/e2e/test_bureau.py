@@ -163,6 +163,28 @@ def test_a_custom_tool_is_called(client: OpenAI) -> None:
     assert client.responses.create(model=SLUG, input=sent, tools=[tool]).output_text == "done"
 
 
+def test_the_client_s_own_tools_are_called(client: OpenAI) -> None:
+    calls = (
+        '<tool_call>{"name": "local_shell", "arguments": {"command": ["cat", "a.py"]}}</tool_call>'
+        '<tool_call>{"name": "apply_patch", "arguments": '
+        '{"type": "update_file", "path": "a.py", "diff": "@@\\n-a\\n+b\\n"}}</tool_call>'
+    )
+    tools: Any = [{"type": "local_shell"}, {"type": "apply_patch"}]
+    with client.responses.stream(**said(calls), tools=tools) as stream:
+        added = [event.item.type for event in stream if event.type == "response.output_item.added"]
+        shell, patch = stream.get_final_response().output
+    assert added == ["local_shell_call", "apply_patch_call"]
+    assert shell.type == "local_shell_call" and patch.type == "apply_patch_call"
+    assert shell.action.command == ["cat", "a.py"]
+    assert patch.operation.type == "update_file" and patch.operation.diff == "@@\n-a\n+b\n"
+    outputs: Any = [
+        {"type": "local_shell_call_output", "call_id": shell.call_id, "output": "a"},
+        {"type": "apply_patch_call_output", "call_id": patch.call_id, "status": "completed"},
+    ]
+    sent: Any = [shell.to_dict(), patch.to_dict(), *outputs, {"role": "user", "content": said("done")["input"]}]
+    assert client.responses.create(model=SLUG, input=sent, tools=tools).output_text == "done"
+
+
 def test_a_stream_that_breaks_ends_with_stream_interrupted_alone(stack: LocalStack) -> None:
     reply = ask(stack, said("some", {"error": "cuda failure"}, stream=True))
     events, violations = check_stream(reply.body)

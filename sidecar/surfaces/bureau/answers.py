@@ -1,15 +1,17 @@
-"""The JSON Schemas of answers that hold calls of custom tools."""
+"""The JSON Schemas of answers that hold calls of tools which are no functions."""
 
 from __future__ import annotations
 
 from sidecar.responses.json_text import Json
 from sidecar.surfaces.openapi.answers import OUTPUT_ITEM
 from sidecar.surfaces.openapi.events import EventTypes, event_schemas
-from sidecar.surfaces.openapi.shorthand import COUNT, STRING, const, object_of, ref
+from sidecar.surfaces.openapi.shorthand import COUNT, INTEGER, STRING, const, list_of, object_of, ref
 
-ITEM: Json = {"oneOf": [*OUTPUT_ITEM["oneOf"], ref("OutputCustomToolCall")]}
+_CALLS = ("OutputCustomToolCall", "OutputLocalShellCall", "OutputApplyPatchCall")
+ITEM: Json = {"oneOf": [*OUTPUT_ITEM["oneOf"], *map(ref, _CALLS)]}
 """An item of ``output``."""
 
+_STATUS_OF_WHOLE: Json = {"enum": ["in_progress", "completed"]}
 _PLACE: dict[str, Json] = {"item_id": STRING, "output_index": COUNT}
 _EVENTS: EventTypes = {
     "response.custom_tool_call_input.delta": ("More of a custom tool's input.", {**_PLACE, "delta": STRING}),
@@ -27,6 +29,41 @@ ANSWER_SCHEMAS: dict[str, Json] = {
             "call_id": STRING,
             "name": STRING,
             "input": STRING,
+        },
+    ),
+    "OutputLocalShellCall": object_of(
+        "A command that the client is to run.",
+        {
+            "type": const("local_shell_call"),
+            "id": STRING,
+            "status": _STATUS_OF_WHOLE,
+            "call_id": STRING,
+            "action": object_of(
+                "The command.",
+                {
+                    "type": const("exec"),
+                    "command": list_of(STRING),
+                    "env": {"type": "object", "additionalProperties": STRING},
+                    "timeout_ms": INTEGER,
+                    "working_directory": STRING,
+                    "user": STRING,
+                },
+                optional=("timeout_ms", "working_directory", "user"),
+            ),
+        },
+    ),
+    "OutputApplyPatchCall": object_of(
+        "A change of a file that the client is to make.",
+        {
+            "type": const("apply_patch_call"),
+            "id": STRING,
+            "status": _STATUS_OF_WHOLE,
+            "call_id": STRING,
+            "operation": object_of(
+                "The change.",
+                {"type": {"enum": ["create_file", "update_file", "delete_file"]}, "path": STRING, "diff": STRING},
+                optional=("diff",),
+            ),
         },
     ),
 }

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import Discriminator, Tag, model_validator
+from pydantic import model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from sidecar.responses import items, tools
+from sidecar.responses import items
 from sidecar.responses.custom_input import MEMBER, arguments_of
 from sidecar.responses.json_text import Json
 from sidecar.responses.request_model import RequestModel, fault
-from sidecar.responses.tools import NamedFunction, ToolChoiceMode, tool_choice_type
-from sidecar.surfaces.unions import ToolOutputPart
+from sidecar.responses.tools import NamedFunction
+from sidecar.surfaces.unions import FunctionTool, ToolOutputPart
 
 _PARAMETERS: Json = {
     "type": "object",
@@ -28,10 +28,10 @@ class CustomFormat(RequestModel):
     type: Literal["text"]
 
 
-class CustomTool(tools.FunctionTool):
+class CustomTool(FunctionTool):
     """A tool whose input is a text of any form."""
 
-    called_as: ClassVar[Literal["function_call", "custom_tool_call"]] = "custom_tool_call"
+    called_as: ClassVar = "custom_tool_call"
 
     type: Literal["custom"]  # type: ignore[assignment]
     format: CustomFormat | None = None
@@ -49,6 +49,10 @@ class CustomTool(tools.FunctionTool):
             message = "'{path}' is not supported: this model cannot be held to a grammar."
             raise fault(message, member="format", code="unsupported_parameter")
         return {**value, "parameters": _PARAMETERS, "strict": None, "output_schema": None}
+
+    def echo(self) -> Json:
+        """The custom tool that it is."""
+        return {"type": "custom", "name": self.name, "description": self.description, "format": {"type": "text"}}
 
 
 class NamedCustomTool(NamedFunction):
@@ -77,11 +81,3 @@ class CustomToolCallOutput(items.FunctionCallOutput[ToolOutputPart]):
     """What a called custom tool returned."""
 
     type: Literal["custom_tool_call_output"]  # type: ignore[assignment]
-
-
-ToolChoice = Annotated[
-    Annotated[ToolChoiceMode, Tag("<mode>")]
-    | Annotated[NamedFunction, Tag("<function>")]
-    | Annotated[NamedCustomTool, Tag("<custom>")],
-    Discriminator(tool_choice_type),
-]

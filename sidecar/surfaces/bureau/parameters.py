@@ -58,7 +58,11 @@ PARAMETERS = (
         EachOf(_INCLUDES),
         "`reasoning.encrypted_content` asks for reasoning as sealed text, to be sent back; the others have no effect.",
     ),
-    Parameter("tools", Accepted(), "Functions and custom tools that the model may call, each name once."),
+    Parameter(
+        "tools",
+        Accepted(),
+        "Functions, custom tools, `local_shell` and `apply_patch`, that the model may call, each name once.",
+    ),
     Parameter(
         "tool_choice",
         Accepted(),

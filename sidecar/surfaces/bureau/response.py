@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sidecar.responses.echo import echo_format, echo_tool, echo_tool_choice
+from sidecar.responses.echo import echo_format, echo_tool_choice
 from sidecar.responses.errors import OPENAI_FAILED_CODES
 from sidecar.responses.json_text import Json
 from sidecar.responses.request import ResponsesRequest
-from sidecar.responses.tools import FunctionTool, ToolChoice
 from sidecar.surfaces.bureau.answers import ITEM
-from sidecar.surfaces.bureau.custom import CustomTool, NamedCustomTool
 from sidecar.surfaces.openapi.shorthand import (
     BOOLEAN,
     INTEGER,
@@ -52,8 +50,8 @@ def new_response(request: ResponsesRequest, response_id: str, created_at: int) -
         "store": False,
         "temperature": request.temperature,
         "text": {"format": echo_format(request.text.format), "verbosity": request.text.verbosity or "medium"},
-        "tool_choice": _echo_choice(request.tool_choice),
-        "tools": [_echo_tool(tool) for tool in request.tools],
+        "tool_choice": echo_tool_choice(request.tool_choice),
+        "tools": [tool.echo() for tool in request.tools],
         "top_logprobs": 0,
         "top_p": request.top_p,
         "truncation": "disabled",
@@ -61,18 +59,6 @@ def new_response(request: ResponsesRequest, response_id: str, created_at: int) -
         "metadata": request.metadata,
         "usage": None,
     }
-
-
-def _echo_tool(tool: FunctionTool) -> Json:
-    if not isinstance(tool, CustomTool):
-        return echo_tool(tool)
-    return {"type": "custom", "name": tool.name, "description": tool.description, "format": {"type": "text"}}
-
-
-def _echo_choice(choice: ToolChoice) -> str | Json:
-    if isinstance(choice, NamedCustomTool):
-        return {"type": "custom", "name": choice.name}
-    return echo_tool_choice(choice)
 
 
 def extension(node: str, timing: Mapping[str, float]) -> Json:

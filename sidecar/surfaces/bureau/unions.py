@@ -17,13 +17,34 @@ from sidecar.responses.items import (
 from sidecar.responses.parts import AssistantPart
 from sidecar.responses.request import ResponsesRequest
 from sidecar.responses.request_model import RequestModel
-from sidecar.responses.tools import tool_type
+from sidecar.responses.tools import NamedFunction, ToolChoiceMode, tool_choice_type, tool_type
 from sidecar.responses.validation import TypeWords
-from sidecar.surfaces.bureau.custom import CustomTool, CustomToolCall, CustomToolCallOutput, ToolChoice
+from sidecar.surfaces.bureau.client_tools import (
+    ApplyPatchCall,
+    ApplyPatchCallOutput,
+    ApplyPatchTool,
+    LocalShellCall,
+    LocalShellCallOutput,
+    LocalShellTool,
+    NamedApplyPatch,
+)
+from sidecar.surfaces.bureau.custom import CustomTool, CustomToolCall, CustomToolCallOutput, NamedCustomTool
 from sidecar.surfaces.unions import FunctionTool, InputPart, ToolOutputPart
 
 Tool = Annotated[
-    Annotated[FunctionTool, Tag("<function>")] | Annotated[CustomTool, Tag("<custom>")], Discriminator(tool_type)
+    Annotated[FunctionTool, Tag("<function>")]
+    | Annotated[CustomTool, Tag("<custom>")]
+    | Annotated[LocalShellTool, Tag("<local_shell>")]
+    | Annotated[ApplyPatchTool, Tag("<apply_patch>")],
+    Discriminator(tool_type),
+]
+
+ToolChoice = Annotated[
+    Annotated[ToolChoiceMode, Tag("<mode>")]
+    | Annotated[NamedFunction, Tag("<function>")]
+    | Annotated[NamedCustomTool, Tag("<custom>")]
+    | Annotated[NamedApplyPatch, Tag("<apply_patch>")],
+    Discriminator(tool_choice_type),
 ]
 
 Item = Annotated[
@@ -33,6 +54,10 @@ Item = Annotated[
     | Annotated[FunctionCallOutput[ToolOutputPart], Tag("<function_call_output>")]
     | Annotated[CustomToolCall, Tag("<custom_tool_call>")]
     | Annotated[CustomToolCallOutput, Tag("<custom_tool_call_output>")]
+    | Annotated[LocalShellCall, Tag("<local_shell_call>")]
+    | Annotated[LocalShellCallOutput, Tag("<local_shell_call_output>")]
+    | Annotated[ApplyPatchCall, Tag("<apply_patch_call>")]
+    | Annotated[ApplyPatchCallOutput, Tag("<apply_patch_call_output>")]
     | Annotated[ReasoningItem, Tag("<reasoning>")],
     Discriminator(item_type),
 ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sidecar.responses.echo import echo_format, echo_tool, echo_tool_choice
+from sidecar.responses.echo import echo_format, echo_tool_choice
 from sidecar.responses.errors import OPENAI_FAILED_CODES
 from sidecar.responses.json_text import Json
 from sidecar.responses.request import ResponsesRequest
@@ -48,7 +48,7 @@ def new_response(request: ResponsesRequest, response_id: str, created_at: int) -
         "temperature": request.temperature,
         "text": {"format": echo_format(request.text.format), "verbosity": request.text.verbosity or "medium"},
         "tool_choice": echo_tool_choice(request.tool_choice),
-        "tools": [echo_tool(tool) for tool in request.tools],
+        "tools": [tool.echo() for tool in request.tools],
         "top_p": request.top_p,
         "truncation": "disabled",
         "metadata": request.metadata,

@@ -55,15 +55,18 @@ def expected_files(case: Path) -> dict[str, str]:
     files = _prompt_files(request, generation["contracts"][0])
     for contract in generation["contracts"]:
         for surface in SURFACES:
-            files |= _answer_files(surface, contract, request, generation)
+            # Those that take it have the same asked of Triton, but for their own limits: the first one's is kept.
+            files = _answer_files(surface, contract, request, generation) | files
     return files
 
 
 def _prompt_files(request: dict[str, Any], contract: str) -> dict[str, str]:
     """What the model reads, by each chat template."""
-    files = {}
+    files: dict[str, str] = {}
     for template in TEMPLATES:
         played = Played("node", contract, request, template)
+        if played.plan is None and not files:
+            played = Played("bureau", contract, request, template)
         if played.plan is not None:
             ids = list(played.plan.generation.prompt_ids)
             files[f"prompt.{template}.txt"] = vocabulary().decode(ids, skip_special_tokens=False)
@@ -76,9 +79,7 @@ def _prompt_files(request: dict[str, Any], contract: str) -> dict[str, str]:
 def _answer_files(surface: str, contract: str, request: dict[str, Any], generation: Generation) -> dict[str, str]:
     streamed = Played(surface, contract, {**request, "stream": True})
     whole = Played(surface, contract, request)
-    # The surfaces that take it have the same asked of Triton, but for their own limits.
-    told = whole.call if surface == "node" else None
-    files = {f"triton.{contract}.json": readable_call(told)} if told else {}
+    files = {f"triton.{contract}.json": readable_call(whole.call)} if whole.call else {}
     for played in (streamed, whole):
         played.feed(contract, generation)
     if isinstance(streamed.commands[0], SendHead):

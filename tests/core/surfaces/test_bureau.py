@@ -81,8 +81,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "an unknown parameter": ({"anything": 1}, "anything", "anything is not supported by this model"),
     "a chat parameter": ({"max_tokens": 1}, "max_tokens", "use max_output_tokens"),
     "web_search": (hosted("web_search"), "tools[1]", "no route that is certified for web_search"),
-    "local_shell": (hosted("local_shell"), "tools[1]", "tool of type 'local_shell'"),
-    "apply_patch": (hosted("apply_patch"), "tools[1]", "tool of type 'apply_patch'"),
+    "shell": (hosted("shell"), "tools[1]", "tool of type 'shell'"),
     **{
         kind: (hosted(kind), "tools[1]", "its cost cannot be reserved")
         for kind in (

@@ -70,6 +70,17 @@ def test_what_cannot_be_done_is_refused(parameters: dict[str, Any], code: str, p
     assert (refused.value.code, refused.value.param) == (code, param)
 
 
+def test_a_tool_that_is_missing_is_called_what_it_is() -> None:
+    for parameters, words in (
+        ({"tools": [SHELL], "tool_choice": {"type": "custom", "name": "x"}}, "names a tool that is not in 'tools'"),
+        ({"input": [SHELL_CALL]}, "No tool output found for custom tool call c2."),
+        ({"input": [SHELL_OUTPUT]}, "No tool call found for custom tool call output with call_id c2."),
+    ):
+        with pytest.raises(ApiError) as refused:
+            accept(**parameters)
+        assert words in refused.value.message
+
+
 def answered(written: str, *, each: bool = False, end: bool = True, **body: Any) -> bytes:
     played = kit.exchange(CALLING, BUREAU)
     call = kit.handle(played, asked(tools=[SHELL, TOOL], **body))

@@ -20,11 +20,19 @@ from stack import postgres, protobuf, setup
 from stack.envoy import Wire
 from stack.local import SCRIPTED_MODELS, SMOLLM2, LocalStack
 from stack.net import why_not_port
-from stack.paths import API_KEY, PUBLIC_STATE, ROOT, RUN, STATE, socket_directory
+from stack.paths import API_KEY, PUBLIC_STATE, ROOT, RUN, STATE, TRITON_VENV, socket_directory
 from stack.process import StackError
 from stack.report import Steps, console, dead_models, how_to_use
 from stack.runs import Run
-from stack.sidecar import Model, with_example_price
+from stack.sidecar import NativeModel, with_example_price
+from stack.upstreams import (
+    NATIVE_FAILOVER,
+    NATIVE_SCRIPTED,
+    NATIVE_SMOLLM2,
+    LlamaServer,
+    ScriptedUpstream,
+    Upstream,
+)
 
 app = typer.Typer(
     help="Runs and tests the Responses API on real parts: Envoy, the sidecar and Triton.",
@@ -81,8 +89,7 @@ def up(
     run = Run.begin()
     keep = False
     try:
-        models = [with_example_price(model) for model in (SMOLLM2, *(SCRIPTED_MODELS if scripted else ()))]
-        stack = _start(port, wire, triton, _shares(workers), models)
+        stack = _start(port, wire, triton, _shares(workers), scripted)
         keep = detach
         _tell(stack, "./dev down ends it." if detach else "Ctrl-C ends everything.")
         if not detach:
@@ -148,15 +155,23 @@ def _shares(workers: str) -> Shares:
     return Shares(max(1, processors - int(workers)), int(workers))
 
 
-def _start(port: int, wire: Wire, triton: str | None, shares: Shares, models: list[Model]) -> LocalStack:
+def _start(port: int, wire: Wire, triton: str | None, shares: Shares, scripted: bool) -> LocalStack:
     with Steps() as progress:
-        if triton is None:
-            setup.install_triton(progress)
-        else:
-            setup.install_tokenizer(progress)
+        # Without a Triton of its own too: the environment has llama.cpp's server and the tokenizer.
+        setup.install_triton(progress)
+        upstreams: list[Upstream] = []
+        native_models: list[NativeModel] = []
+        if wire == "tunnel":
+            upstreams.append(LlamaServer(TRITON_VENV, RUN))
+            native_models.append(NATIVE_SMOLLM2)
+            if scripted:
+                upstreams.append(ScriptedUpstream(RUN))
+                native_models.extend((NATIVE_SCRIPTED, NATIVE_FAILOVER))
         stack = LocalStack(
             RUN,
-            models=models,
+            models=[with_example_price(model) for model in (SMOLLM2, *(SCRIPTED_MODELS if scripted else ()))],
+            native_models=[with_example_price(model) for model in native_models],
+            upstreams=upstreams,
             wire=wire,
             port=port,
             workers=shares.workers,
@@ -172,7 +187,7 @@ def _start(port: int, wire: Wire, triton: str | None, shares: Shares, models: li
 
 
 def _tell(stack: LocalStack, ending: str) -> None:
-    models = [model.name for model in stack.models]
+    models = stack.names()
     state = {
         "url": stack.url,
         "admin_url": f"http://{stack.admin}",

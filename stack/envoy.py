@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import resource
+import ssl
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from typing import Any, Literal
 
 import jinja2
 
+from sidecar.config.upstreams import UpstreamConfig
 from sidecar.responses.caller import CALLER_HEADERS
 from sidecar.responses.errors import CODES, ApiError
 from sidecar.surfaces import SURFACES
@@ -25,6 +27,9 @@ Wire = Literal["tunnel", "direct", "origin"]
 
 EGRESS_SOCKET = "egress.sock"
 """The name of the egress listener's socket, in the directory of all sockets."""
+
+# The certificates that this system trusts.
+_CA_FILE = ssl.get_default_verify_paths().cafile or ssl.get_default_verify_paths().openssl_cafile
 
 _BINARY = Path(sys.executable).with_name("envoy")
 
@@ -42,7 +47,8 @@ class EnvoySettings:
     Without ``accounts`` nobody is asked for a key. ``surfaces`` are those that are served, the node's first. The
     ``threads`` serve connections. Sizes are in bytes, timeouts in seconds; both idle timeouts are longer than the
     sidecar's own timers, which end a silent stream first. ``max_connections`` is how many connections all clients may
-    have together, ``request_timeout`` how long a request may take until its last byte has come.
+    have together, ``request_timeout`` how long a request may take until its last byte has come. ``upstreams`` are those
+    that speak the Responses API; where they name no certificates, those of ``ca_file`` are trusted.
     """
 
     port: int
@@ -64,6 +70,10 @@ class EnvoySettings:
     request_timeout: int = 60
     egress_idle_timeout: int = 180
     ingress_idle_timeout: int = 300
+    # Above the ten minutes that a request with a hosted search may take.
+    native_idle_timeout: int = 660
+    upstreams: Sequence[UpstreamConfig] = ()
+    ca_file: str = _CA_FILE
 
     @property
     def descriptors(self) -> int:

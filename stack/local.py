@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from sidecar.config.load import load
 from sidecar.generation.formats import FORMATS
 from stack import triton
 from stack.envoy import EGRESS_SOCKET, Envoy, EnvoySettings, Wire
@@ -23,7 +24,8 @@ from stack.first_key import first_key, project_key
 from stack.net import DIRECT, free_port
 from stack.paths import TOKENIZER, TRITON_VENV, socket_directory
 from stack.process import Process, StackError
-from stack.sidecar import Model, Sidecar, configure, with_catalog_entry, worker_sockets
+from stack.sidecar import Model, NativeModel, Sidecar, configure, with_catalog_entry, worker_sockets
+from stack.upstreams import Upstream
 
 # It reads some 50 tokens of a prompt in a second, so that a full context takes minutes.
 SMOLLM2 = Model("smollm2-135m", "smollm2", TOKENIZER, context_length=8192, settings={"first_token_timeout": 600.0})
@@ -71,6 +73,7 @@ class LocalStack:
 
     Without ``accounts`` there is no key, and nothing is accounted for. ``state`` is what the sidecar keeps,
     ``key_file`` where the first organization's key is, both in ``run_dir`` unless they are to outlive it.
+    ``upstreams`` are running ones that serve the ``native_models``, on the tunnel wire; they are not ended here.
     ``triton_address`` (``host:port`` of gRPC) uses a Triton that already runs; ``sidecar_settings`` are further
     top-level members of the sidecar's configuration, ``envoy_settings`` of :class:`EnvoySettings`.
     """
@@ -84,6 +87,8 @@ class LocalStack:
         run_dir: Path,
         *,
         models: Sequence[Model] = (SMOLLM2,),
+        native_models: Sequence[NativeModel] = (),
+        upstreams: Sequence[Upstream] = (),
         wire: Wire = "tunnel",
         port: int | None = None,
         workers: int = 2,
@@ -97,6 +102,8 @@ class LocalStack:
     ) -> None:
         self.run_dir = run_dir
         self.models = models
+        self.native_models = native_models
+        self._upstreams = upstreams
         self.wire: Wire = wire
         self.port = port or free_port()
         self.workers = workers
@@ -148,6 +155,8 @@ class LocalStack:
         self.run_dir.mkdir(parents=True, exist_ok=True)
         if self._given_triton is None:
             self.start_triton()
+        for upstream in self._upstreams:
+            upstream.wait_ready()
         self.start_sidecar()
         self.start_envoy()
         self._progress("Asking the model")
@@ -183,8 +192,9 @@ class LocalStack:
             **(accounts if self._accounts else {"accounts": False}),
             **given,
             "surfaces": {"bureau": {}, **given.get("surfaces", {})},
+            "upstreams": [upstream.section for upstream in self._upstreams],
         }
-        models = [with_catalog_entry(model) for model in self.models]
+        models = list(map(with_catalog_entry, self._all_models))
         triton = {"address": self.triton_address}
         if self.wire == "origin":
             triton["upstream"] = f"unix:{self._sockets / EGRESS_SOCKET}"
@@ -200,10 +210,9 @@ class LocalStack:
         self._progress("Starting Envoy")
         host, _, port = self.triton_address.rpartition(":")
         # The sidecar's timers end a silent stream first, and say why.
-        egress_idle_timeout = max(
-            EnvoySettings.egress_idle_timeout,
-            *(math.ceil(model.settings.get("first_token_timeout", 0)) + _MARGIN_SECONDS for model in self.models),
-        )
+        egress_idle_timeout = max([EnvoySettings.egress_idle_timeout, *map(_patience, self.models)])
+        native_idle_timeout = max([EnvoySettings.native_idle_timeout, *map(_patience, self.native_models)])
+        longest = max(egress_idle_timeout, native_idle_timeout) if self._upstreams else egress_idle_timeout
         settings = EnvoySettings(
             port=self.port,
             sockets=self._sockets,
@@ -214,9 +223,11 @@ class LocalStack:
             wire=self.wire,
             accounts=self._accounts,
             surfaces=("node", "bureau"),
+            upstreams=load(self.sidecar.config).upstreams,
             **{
                 "egress_idle_timeout": egress_idle_timeout,
-                "ingress_idle_timeout": egress_idle_timeout + _MARGIN_SECONDS,
+                "native_idle_timeout": native_idle_timeout,
+                "ingress_idle_timeout": longest + _MARGIN_SECONDS,
                 **self._envoy_settings,
             },
         )
@@ -234,7 +245,7 @@ class LocalStack:
     def processes(self) -> list[Process]:
         """The leading process of every part that was started here."""
         parts = [getattr(self, name, None) for name in ("triton", "sidecar", "envoy")]
-        return [part.process for part in parts if part is not None]
+        return [part.process for part in (*parts, *self._upstreams) if part is not None]
 
     def pids(self) -> dict[str, int | list[int] | None]:
         """Process ids by part; ``triton`` is ``None`` where it was not started here."""
@@ -285,9 +296,17 @@ class LocalStack:
             self.triton.stop()
         shutil.rmtree(self._sockets, ignore_errors=True)
 
+    def names(self) -> list[str]:
+        """What the node surface calls the models, the native ones last."""
+        return [model.name for model in self._all_models]
+
     def slugs(self) -> list[str]:
-        """What the bureau surface calls the models."""
-        return [with_catalog_entry(model).settings["catalog"]["slug"] for model in self.models]
+        """What the bureau surface calls the same."""
+        return [with_catalog_entry(model).settings["catalog"]["slug"] for model in self._all_models]
+
+    @property
+    def _all_models(self) -> list[Model | NativeModel]:
+        return [*self.models, *self.native_models]
 
     def _ask(self, model: Model) -> str | None:
         """Send one short request; says what went wrong, or ``None`` where the model answered."""
@@ -305,6 +324,12 @@ class LocalStack:
         except (OSError, ValueError) as error:
             return str(error)
         return None
+
+
+def _patience(model: Model | NativeModel) -> int:
+    """Seconds of silence for which Envoy waits for a model."""
+    seconds: float = model.settings.get("first_token_timeout", 0)
+    return math.ceil(seconds) + _MARGIN_SECONDS
 
 
 def _key_file(path: Path, length: int) -> Path:

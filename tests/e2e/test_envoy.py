@@ -14,6 +14,7 @@ import yaml
 from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, ProcessingResponse
 from envoy.service.ext_proc.v3.external_processor_pb2_grpc import ExternalProcessorServicer
 
+from sidecar.config.upstreams import UpstreamConfig
 from sidecar.extproc import messages
 from sidecar.responses.caller import CALLER_HEADERS, Caller
 from sidecar.responses.errors import CODES
@@ -75,7 +76,12 @@ def ask(envoy: Envoy, *pieces: bytes) -> Reply:
 @pytest.mark.parametrize("wire", get_args(Wire))
 def test_envoy_accepts_the_configuration(wire: Wire, accounts: bool, tmp_path: Path) -> None:
     config = tmp_path / "envoy.yaml"
-    config.write_text(render(replace(settings(tmp_path, wire), accounts=accounts)))
+    upstreams = [
+        UpstreamConfig(name="far", url="https://api.example.com/v1"),
+        UpstreamConfig(name="near", url="http://[::1]:8000"),
+        UpstreamConfig(name="by-address", url="https://192.0.2.1:8443/v1"),
+    ]
+    config.write_text(render(replace(settings(tmp_path, wire), accounts=accounts, upstreams=upstreams)))
     validate(config)
 
 

@@ -47,6 +47,7 @@ def test_what_the_configuration_allows_by_default_envoy_allows() -> None:
     assert envoy["max_request_bytes"] > model.limits.max_request_bytes
     assert envoy["egress_idle_timeout"] > max(model.first_token_timeout, model.token_timeout)
     assert envoy["ingress_idle_timeout"] > max(envoy["egress_idle_timeout"], node.keep_alive, Ask.seconds)
+    assert envoy["native_idle_timeout"] > max(600, model.first_token_timeout, model.token_timeout)
     assert envoy["client_stall_timeout"] < model.token_timeout
     assert ImageLimits().timeout < Ask.seconds
 

@@ -79,7 +79,7 @@ def test_the_cpu_model_answers_by_its_vendor_s_name(client: OpenAI) -> None:
 def test_models_are_listed_and_found(stack: LocalStack, client: OpenAI) -> None:
     listed = {model.id: model.owned_by for model in client.models.list()}
     assert list(listed) == stack.slugs()
-    assert set(listed.values()) == {"local"}
+    assert set(listed.values()) == {"local", "huggingface", "scripted"}
     assert client.models.retrieve("scripted").id == SLUG
 
 

@@ -122,6 +122,7 @@ def _surface(name: str, settings: EnvoySettings) -> dict[str, Any]:
         "name": name,
         "base": surface.base,
         "stores": surface.has_stored_responses,
+        "logs": surface.has_request_log,
         "noun": surface.noun,
         "place": surface.place,
         "max_bytes": surface.bounds.request_bytes or settings.max_request_bytes,

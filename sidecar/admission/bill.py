@@ -64,6 +64,8 @@ def record(
         "end_user": reservation.end_user,
         "tags": reservation.tags,
         "created_at": now,
+        "session": reservation.session,
+        "attempts": settlement.attempts,
     }
 
 

@@ -20,6 +20,10 @@ class ReservationRequest:
     ``id`` is the reservation's, a ULID; making the same one again changes nothing. ``worker`` is the life of the
     process that will settle it. ``input_tokens`` are those of the prompt, ``output_tokens`` those to reserve on top of
     them. ``image_bytes`` are the most that may be fetched for it; 0 where it names no remote image.
+
+    What a receipt tells beside all this: the ``project`` and ``environment`` in whose log the request stands, ``None``
+    for one that stands in none; ``endpoint`` is what it was sent to, ``told_model`` what answers call its model;
+    ``session`` is the conversation that its client counts it to, ``client_request_id`` the client's own id of it.
     """
 
     id: str
@@ -35,6 +39,12 @@ class ReservationRequest:
     credential_id: str | None = None
     end_user: str | None = None
     tags: str | None = None
+    project: str | None = None
+    environment: str | None = None
+    endpoint: str | None = None
+    told_model: str | None = None
+    session: str | None = None
+    client_request_id: str | None = None
 
     @property
     def tokens(self) -> int:
@@ -77,8 +87,8 @@ class Settlement:
     delivered, ``reasoning_tokens`` and ``guided_tokens`` some of them; ``cached_tokens`` are some of the
     ``input_tokens``. ``generated_tokens`` is what the model wrote, at least what was delivered. Times are milliseconds
     from the request's head. ``image_bytes`` were fetched; ``None`` where that is not known, which counts as all that
-    was reserved. ``final`` is whether these are the counts of the worker that served the request: only they correct
-    what was settled in its place.
+    was reserved. ``attempts`` are the routes that were tried, as JSON; ``None`` where that is not known. ``final`` is
+    whether these are the counts of the worker that served the request: only they correct what was settled in its place.
     """
 
     id: str
@@ -93,6 +103,7 @@ class Settlement:
     image_bytes: int | None = None
     first_token_ms: int | None = None
     total_ms: int = 0
+    attempts: str | None = None
     final: bool = True
 
 

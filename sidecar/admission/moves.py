@@ -12,12 +12,14 @@ from sidecar.admission import statements
 from sidecar.admission.bill import COUNTS
 from sidecar.admission.entries import TOKEN_COUNTS, Outcome, Settlement
 from sidecar.admission.ledger import Ledger
+from sidecar.admission.reservation import AS_ASKED
 from sidecar.store.tables import reservations, usage_records
 
-_KEPT = ("id", "request_id", "organization_id", "credential_id", "model", "node", "worker", "created_at")
+_KEPT = tuple(name for name in (*AS_ASKED, "created_at", "image_bytes") if name != "tokens")
+_END = ("outcome", "first_token_ms", "total_ms", "attempts")
 _RECORD = [usage_records.c[name].label(f"used_{name}") for name in COUNTS]
 _SETTLED = (
-    select(reservations, usage_records.c.outcome, usage_records.c.first_token_ms, usage_records.c.total_ms, *_RECORD)
+    select(reservations, *(usage_records.c[name] for name in _END), *_RECORD)
     .select_from(reservations.outerjoin(usage_records, usage_records.c.id == reservations.c.id))
     .where(reservations.c.settled_at.is_not(None))
     .order_by(reservations.c.settled_at, reservations.c.id)
@@ -79,12 +81,13 @@ def _moved(row: Row[Any]) -> Moved:
         image_bytes=row.used_image_bytes,
         first_token_ms=row.first_token_ms,
         total_ms=row.total_ms,
+        attempts=row.attempts,
     )
     return Moved(_row(row), settlement)
 
 
 def _row(row: Row[Any]) -> dict[str, object]:
     """The reservation for the store: it takes nothing, and what it used counts where its quotas are kept."""
-    kept = {name: getattr(row, name) for name in (*_KEPT, "input_tokens", "image_bytes", "end_user", "tags", "stream")}
+    kept = {name: getattr(row, name) for name in _KEPT}
     quotas = [word for word in row.taken.split() if word.startswith("quota:")]
     return {**kept, "tokens": 0, "hold": 0, "taken": " ".join(quotas), "settled_at": None}

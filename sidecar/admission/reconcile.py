@@ -72,13 +72,14 @@ def _open_too_long(connection: Connection, seconds: float) -> Iterator[Finding]:
 
 
 def _settled_without_record(connection: Connection) -> Iterator[Finding]:
-    """Those of nobody are no reservations: they keep one from being made that had been given up.
+    """Those of nobody are no reservations: they keep one from being made that had been given up. Refusals are none.
 
     Of the newest record retention may leave the correction alone.
     """
     rows = connection.execute(
         text(
             "SELECT r.id FROM reservations r WHERE r.settled_at IS NOT NULL AND r.organization_id <> ''"
+            " AND r.refusal IS NULL"
             " AND NOT EXISTS (SELECT 1 FROM usage_records u WHERE u.id IN (r.id, r.id || :correction))"
         ),
         {"correction": CORRECTION},

@@ -30,6 +30,7 @@ class Reservation:
     taken: str
     end_user: str | None
     tags: str | None
+    session: str | None
     stream: bool
     settled_at: int | None
 
@@ -44,6 +45,13 @@ class Reservation:
             kind, _, rest = word.partition(":")
             scope, _, period = rest.partition(":")
             yield Key(self.organization_id, scope or self.model, cast("Kind", kind), period)
+
+
+AS_ASKED = (
+    *("id", "request_id", "organization_id", "credential_id", "model", "node", "worker", "tokens", "input_tokens"),
+    *("stream", "end_user", "tags", "project", "environment", "endpoint", "told_model", "session", "client_request_id"),
+)
+"""The columns of a row that hold what the request itself says, under its names."""
 
 
 def taken(limits: Iterable[Limit]) -> str:
@@ -61,22 +69,11 @@ def new_row(
 ) -> dict[str, object]:
     """The row of a request that has been admitted."""
     return {
-        "id": request.id,
-        "request_id": request.request_id,
-        "organization_id": request.organization_id,
-        "credential_id": request.credential_id,
-        "model": request.model,
-        "node": request.node,
-        "worker": request.worker,
+        **{name: getattr(request, name) for name in AS_ASKED},
         "created_at": now,
-        "tokens": request.tokens,
-        "input_tokens": request.input_tokens,
         "image_bytes": image_bytes,
         "hold": hold,
         "taken": taken(limits),
-        "end_user": request.end_user,
-        "tags": request.tags,
-        "stream": request.stream,
         "settled_at": None,
     }
 

@@ -71,27 +71,37 @@ FIND_PREPAID = Statement(
 LOCK_RESERVATIONS = Statement(
     "SELECT t.* FROM {rows} CROSS JOIN reservations t WHERE t.id = v.id ORDER BY t.id {lock}", _ID
 )
-ADD_RESERVATIONS = Statement(
-    "INSERT INTO reservations ({names}, delivered_output, delivered_reasoning) SELECT {names}, 0, 0 FROM {rows}",
-    {
-        **_ID,
-        "request_id": "text",
-        "organization_id": "text",
-        "credential_id": "text",
-        "model": "text",
-        "node": "text",
-        "worker": "text",
-        "created_at": "bigint",
-        "tokens": "bigint",
-        "input_tokens": "bigint",
-        "image_bytes": "bigint",
-        "hold": "bigint",
-        "taken": "text",
-        "end_user": "text",
-        "tags": "text",
-        "stream": "boolean",
-        "settled_at": "bigint",
-    },
+_RESERVATION = {
+    **_ID,
+    "request_id": "text",
+    "organization_id": "text",
+    "credential_id": "text",
+    "model": "text",
+    "node": "text",
+    "worker": "text",
+    "created_at": "bigint",
+    "tokens": "bigint",
+    "input_tokens": "bigint",
+    "image_bytes": "bigint",
+    "hold": "bigint",
+    "taken": "text",
+    "end_user": "text",
+    "tags": "text",
+    "stream": "boolean",
+    "settled_at": "bigint",
+    "project": "text",
+    "environment": "text",
+    "endpoint": "text",
+    "told_model": "text",
+    "session": "text",
+    "client_request_id": "text",
+}
+_ADD_RESERVATIONS = (
+    "INSERT INTO reservations ({names}, delivered_output, delivered_reasoning) SELECT {names}, 0, 0 FROM {rows}"
+)
+ADD_RESERVATIONS = Statement(_ADD_RESERVATIONS, _RESERVATION)
+ADD_REFUSALS = Statement(
+    _ADD_RESERVATIONS + " WHERE true ORDER BY id ON CONFLICT DO NOTHING", {**_RESERVATION, "refusal": "text"}
 )
 END_RESERVATIONS = Statement(
     "UPDATE reservations AS t SET settled_at = v.settled_at, image_bytes = v.image_bytes FROM {rows} WHERE t.id = v.id",
@@ -124,6 +134,8 @@ ADD_RECORDS = Statement(
         "end_user": "text",
         "tags": "text",
         "created_at": "bigint",
+        "session": "text",
+        "attempts": "text",
     },
 )
 

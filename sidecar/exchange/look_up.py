@@ -9,9 +9,9 @@ from urllib.parse import parse_qs
 from sidecar.exchange.asks import Ask, Facts
 from sidecar.exchange.events import RequestComplete
 from sidecar.responses.errors import ApiError
+from sidecar.responses.page import Page
 from sidecar.responses.reply import Reply
 from sidecar.responses.wording import shown
-from sidecar.stored.listing import Page
 from sidecar.stored.owner import Owner
 from sidecar.surfaces.endpoints import Operation, Target
 from sidecar.surfaces.surface import Surface

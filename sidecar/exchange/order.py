@@ -9,6 +9,8 @@ from sidecar.exchange.check_guides import CheckGuides
 from sidecar.exchange.fetch_images import FetchImages
 from sidecar.exchange.load import Load, PrepareContinued
 from sidecar.exchange.look_up import LookUp
+from sidecar.exchange.look_up_requests import LookUpRequests
+from sidecar.exchange.note_refusal import NoteRefusal
 from sidecar.exchange.plan import Prepare
 from sidecar.exchange.reserve import Reserve
 from sidecar.exchange.settle import Settle
@@ -24,6 +26,8 @@ ASKS: tuple[type[Ask[Any]] | type[LastAsk], ...] = (
     FetchImages,
     Store,
     LookUp,
+    LookUpRequests,
     Settle,
+    NoteRefusal,
     Keep,
 )

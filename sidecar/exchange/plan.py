@@ -21,7 +21,7 @@ from sidecar.exchange.earlier import Continued, Earlier, Keeping, own_param
 from sidecar.exchange.forwarded import forwarded_headers
 from sidecar.exchange.live import LiveAnswer
 from sidecar.exchange.planned import Plan
-from sidecar.exchange.report import Report
+from sidecar.exchange.report import TRITON, Attempt, Report
 from sidecar.exchange.triton_live import TritonLive
 from sidecar.generation.segments import Parser
 from sidecar.generation.style import guided_parser
@@ -113,6 +113,7 @@ class TritonPlan(Plan):
         """See :class:`Plan`."""
         body = self.body if body is None else body
         assert body is not None, "images are loaded before the call"
+        report.attempts.append(Attempt(TRITON))
         return TritonLive(self, CallUpstream(call.PATH, call.CONTENT_TYPE, self.upstream_headers, body), report)
 
 

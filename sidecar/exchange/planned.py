@@ -26,8 +26,8 @@ class Plan(ABC):
 
     ``upstream_headers`` are those of the client's that go along. ``output_limited`` is whether the answer has a limit
     that was named, by the client or by its surface. ``attribution`` is whom it is counted for, ``keeping`` where the
-    response will be stored, if it is to be. A plan may come from another process: it holds nothing that cannot be sent
-    from there.
+    response will be stored, if it is to be. ``endpoint`` is what receipts call the operation. A plan may come from
+    another process: it holds nothing that cannot be sent from there.
     """
 
     model: Served
@@ -38,6 +38,7 @@ class Plan(ABC):
     output_limited: bool
     attribution: Attribution
     keeping: Keeping | None = None
+    endpoint: str = "responses"
 
     @property
     @abstractmethod

@@ -46,6 +46,23 @@ class Timing:
 
 
 @dataclass(slots=True)
+class Attempt:
+    """One route that was tried: its name, never its host or a word of it.
+
+    ``outcome`` is ``completed``, ``incomplete`` or an error's code, ``None`` until the attempt is over; ``status`` the
+    HTTP status that the upstream answered with, where that is what it speaks.
+    """
+
+    route: str
+    outcome: str | None = None
+    status: int | None = None
+
+
+TRITON = "triton"
+"""The route of the node's own models."""
+
+
+@dataclass(slots=True)
 class Report:
     """One exchange as far as it has come; filled in as it goes on, and whole once it is over.
 
@@ -59,6 +76,7 @@ class Report:
         usage: tokens, as far as they have been generated.
         delivered: how many of them the client has been given; final once the transport is over, later than ``done``.
         timing: moments.
+        attempts: the routes that were tried, in order; the last one's outcome is the exchange's, where it has none.
         counted: the runtime did not tell the output tokens, they were counted with our tokenizer.
         broke_schema: the text did not fit the schema that was asked for.
         missed_call: the model did not make the call that was demanded.
@@ -78,6 +96,7 @@ class Report:
     usage: Usage = field(default_factory=Usage)
     delivered: Delivered = field(default_factory=Delivered)
     timing: Timing = field(default_factory=Timing)
+    attempts: list[Attempt] = field(default_factory=list)
     counted: bool = False
     broke_schema: bool = False
     missed_call: bool = False

@@ -19,6 +19,9 @@ from sidecar.responses.caller import Caller
 ASSUMED_OUTPUT_TOKENS = 512
 """What is reserved for an answer whose request names no limit; it may become longer."""
 
+MOST_OF_AN_ID = 256
+"""Characters of a request's id that are kept: clients within the operator's own network may send any."""
+
 NOBODY = "local"
 """The organization of whom no authentication has named."""
 
@@ -64,7 +67,7 @@ class Reserve(Ask[Reserved]):
         fetched = len({image.url for image in plan.images if not is_data_url(image.url)})
         return ReservationRequest(
             id=plan.ids.ulid,
-            request_id=self.request_id,
+            request_id=self.request_id[:MOST_OF_AN_ID],
             organization_id=self.caller.organization or NOBODY,
             credential_id=self.caller.key or None,
             model=plan.model.name,
@@ -76,4 +79,10 @@ class Reserve(Ask[Reserved]):
             stream=plan.stream,
             end_user=plan.attribution.end_user or self.caller.user or None,
             tags=plan.attribution.tag_list,
+            project=self.caller.project or None,
+            environment=self.caller.environment or None,
+            endpoint=plan.endpoint,
+            told_model=plan.response["model"],
+            session=plan.attribution.session,
+            client_request_id=plan.attribution.client_request_id,
         )

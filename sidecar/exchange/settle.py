@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
 from typing import Self
 
 from sidecar.admission.entries import Settlement
@@ -51,4 +52,11 @@ class Settle(LastAsk):
             image_bytes=self.reserved.images.used,
             first_token_ms=round(timing.ttft_ms) if timing.first_token_at is not None else None,
             total_ms=round(timing.total * 1000),
+            attempts=_written(report),
         )
+
+
+def _written(report: Report) -> str | None:
+    """The attempts as they are kept."""
+    attempts = [{**asdict(attempt), "outcome": attempt.outcome or report.outcome} for attempt in report.attempts]
+    return json.dumps(attempts, separators=(",", ":")) if attempts else None

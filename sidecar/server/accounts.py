@@ -29,6 +29,7 @@ from sidecar.identity.ext_authz import AuthorizationService
 from sidecar.identity.trusted import Trusted
 from sidecar.responses.ids import ulid
 from sidecar.server.listeners import listen
+from sidecar.server.request_log import RequestLog
 from sidecar.server.storing import Storing
 from sidecar.store import Store
 from sidecar.stored.master_keys import MasterKeys
@@ -38,10 +39,11 @@ from sidecar.surfaces.surface import Surface
 
 class Accounts(NamedTuple):
     """What Envoy asks about each request before it lets it in, what exchanges ask before they begin, and what is
-    done with stored responses, where there are any."""
+    done with the log of requests and, where there are any, with stored responses."""
 
     authorization: AuthorizationService
     admission: Admission
+    log: RequestLog
     storing: Storing | None
 
 
@@ -62,7 +64,9 @@ async def accounts_of(config: Config, surfaces: Mapping[str, Surface], life: str
     trusted = Trusted(config.identity.trusted) if config.identity.trusted else None
     try:
         async with keep_accounts(config, store, life) as admission, listen(config, store, authenticator):
-            yield Accounts(AuthorizationService(surfaces, authenticator, trusted), admission, storing)
+            yield Accounts(
+                AuthorizationService(surfaces, authenticator, trusted), admission, RequestLog(store), storing
+            )
     finally:
         await store.close()
 

@@ -8,6 +8,7 @@ from concurrent.futures import Executor
 from typing import Any
 
 from sidecar.admission.admission import Admission
+from sidecar.admission.refused import Refusal
 from sidecar.config.models import ImageLimits
 from sidecar.egress.budget import UnlimitedBytes
 from sidecar.egress.loader import ImageLoader
@@ -17,6 +18,8 @@ from sidecar.exchange.earlier import Continued
 from sidecar.exchange.fetch_images import FetchImages
 from sidecar.exchange.load import Load, PrepareContinued
 from sidecar.exchange.look_up import LookUp
+from sidecar.exchange.look_up_requests import LookUpRequests
+from sidecar.exchange.note_refusal import NoteRefusal
 from sidecar.exchange.order import ASKS
 from sidecar.exchange.plan import Prepare
 from sidecar.exchange.planned import Plan
@@ -27,6 +30,7 @@ from sidecar.extproc.driver import Done, Performer, Performers
 from sidecar.killable import Pool
 from sidecar.server import grammars
 from sidecar.server.preparation import Preparation
+from sidecar.server.request_log import RequestLog
 from sidecar.server.storing import Storing
 
 
@@ -38,14 +42,16 @@ def make_performers(
     writers: Executor,
     *,
     storing: Storing | None = None,
+    log: RequestLog | None = None,
     limits: ImageLimits,
     worker: str,
 ) -> Performers:
     """The table, in the order in which the asks are made.
 
     ``preparation`` runs what makes a plan, ``grammar_processes`` what makes grammars, ``writers`` what writes images
-    into a message, ``storing`` what is done with stored responses, where there are any. ``limits`` are those of images,
-    ``worker`` is the life of this process. Without ``admission`` everybody is admitted, and nothing is accounted for.
+    into a message, ``storing`` what is done with stored responses, ``log`` what is done with the log of requests, where
+    there are any. ``limits`` are those of images, ``worker`` is the life of this process. Without ``admission``
+    everybody is admitted, and nothing is accounted for.
     """
 
     def prepare(ask: Prepare) -> Awaitable[Plan | Continued] | Done[Plan | Continued]:
@@ -82,6 +88,12 @@ def make_performers(
             await admission.settle(reserved.slot, ask.settlement(), reserved.request.organization_id)
 
         performers |= {Reserve: reserve, Settle: settle}
+    if log is not None:
+
+        async def note_refusal(ask: NoteRefusal) -> None:
+            await log.note(Refusal(ask.reserve.request(worker, limits), ask.code))
+
+        performers |= {NoteRefusal: note_refusal, LookUpRequests: log.look_up}
     if storing is not None:
         performers |= {
             Load: storing.load,

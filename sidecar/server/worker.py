@@ -142,6 +142,7 @@ async def _serve_until(
                 images,
                 threads,
                 storing=storing,
+                log=accounts.log if accounts else None,
                 limits=config.images,
                 worker=life,
             )

@@ -143,11 +143,27 @@ reservations = Table(
     Column("delivered_reasoning", BigInteger, nullable=False),
     Column("checkpoint_at", BigInteger),
     Column("settled_at", BigInteger),
+    Column("project", Text),  # in whose log of requests it stands, where it stands in one
+    Column("environment", Text),
+    Column("endpoint", Text),
+    Column("told_model", Text),  # what answers call the model
+    Column("session", Text),
+    Column("client_request_id", Text),
+    Column("refusal", Text),  # the code by which it was refused: it took nothing and has no record
 )
 # Those that are open are few, and are looked for by their worker.
 _OPEN = text("settled_at IS NULL")
 Index("ix_reservations_open", reservations.c.worker, sqlite_where=_OPEN, postgresql_where=_OPEN)
 Index("ix_reservations_settled_at", reservations.c.settled_at)
+# The logs of projects; what stands in none costs nothing more.
+_LOGGED = text("project IS NOT NULL")
+Index(
+    "ix_reservations_log",
+    *(reservations.c[name] for name in ("organization_id", "project", "environment", "id")),
+    sqlite_where=_LOGGED,
+    postgresql_where=_LOGGED,
+)
+Index("ix_reservations_request_id", reservations.c.request_id, sqlite_where=_LOGGED, postgresql_where=_LOGGED)
 
 usage_records = Table(
     "usage_records",
@@ -177,6 +193,8 @@ usage_records = Table(
     Column("tags", Text),
     Column("created_at", BigInteger, nullable=False),
     Column("txid", BigInteger, nullable=False),  # of the transaction that wrote it
+    Column("session", Text),
+    Column("attempts", Text),  # the routes that were tried, as JSON
     Index("ix_usage_records_feed", "txid", "position"),
     Index("ix_usage_records_organization_id_created_at", "organization_id", "created_at"),
     # A position is never given twice, or a reader that has seen its first record would miss the second.

@@ -13,11 +13,12 @@ from functools import partial
 
 from sqlalchemy import Connection
 
+from sidecar.responses.page import Page
 from sidecar.store import Store
 from sidecar.stored.chain import Chain, NotStored, StillMade, TooLong, read_chain
 from sidecar.stored.keep import Announce, Keep, Kept, Withdraw
 from sidecar.stored.keys import AddKey, NewKey, Random, key_of
-from sidecar.stored.listing import Page
+from sidecar.stored.listing import cut
 from sidecar.stored.master_keys import MasterKeys
 from sidecar.stored.owner import Owner
 from sidecar.stored.record import NONCES_BYTES, Record, SealedRecord, whole_response
@@ -144,7 +145,7 @@ class StoredResponses:
 
         def read(chain: Chain) -> bytes:
             # All but the last response's own output.
-            return page.cut(chain.items()[:-1])
+            return cut(page, chain.items()[:-1])
 
         return await self._read_chain(owner, id_, read)
 

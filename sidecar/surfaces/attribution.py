@@ -1,4 +1,4 @@
-"""Whom a request is counted for beside its organization: the client's own user, and tags."""
+"""Whom a request is counted for beside its organization, and what its client calls it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,15 @@ MOST_OF_A_USER = 256
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """The end user that a client names, ``None`` where it names none, and the tags of a request, in its order."""
+    """The end user that a client names, ``None`` where it names none, and the tags of a request, in its order.
+
+    ``session`` is the conversation that it counts the request to, ``client_request_id`` its own id of the request.
+    """
 
     end_user: str | None = None
     tags: tuple[str, ...] = ()
+    session: str | None = None
+    client_request_id: str | None = None
 
     @property
     def tag_list(self) -> str | None:

@@ -25,6 +25,8 @@ class Operation(Enum):
     RETRIEVE_RESPONSE = auto()
     DELETE_RESPONSE = auto()
     LIST_INPUT_ITEMS = auto()
+    RETRIEVE_REQUEST = auto()
+    LIST_REQUESTS = auto()
     LIST_MODELS = auto()
     RETRIEVE_MODEL = auto()
     READ_OPENAPI = auto()

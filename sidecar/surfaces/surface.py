@@ -183,6 +183,11 @@ class Surface:
         return any(endpoint.operation is Operation.RETRIEVE_RESPONSE for endpoint in self.endpoints)
 
     @property
+    def has_request_log(self) -> bool:
+        """Whether there are endpoints for requests that were made before."""
+        return any(endpoint.operation is Operation.LIST_REQUESTS for endpoint in self.endpoints)
+
+    @property
     def _seals(self) -> Sealer | None:
         return self.sealer if self.settings.encrypted_reasoning == "sealed" else None
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -30,8 +31,10 @@ from sidecar.admission.entries import Admitted, Entry, Outcome, ReservationReque
 from sidecar.admission.ledger import GivenUpError, Ledger
 from sidecar.admission.lessee import Lessee, ReturnLeases
 from sidecar.admission.limits import Limits
+from sidecar.admission.receipts import Log, read_log
 from sidecar.admission.reservation import Reservation
 from sidecar.admission.terms import TermsReader
+from sidecar.responses.page import Page
 from sidecar.store.engine import open_engine
 from tests.store.ledger_kit import PRICE, PRICED, request
 
@@ -302,6 +305,30 @@ class LedgerStates(RuleBasedStateMachine):
             output[record["id"].removesuffix("-correction")] += record["output_tokens"]
         settled = {id: known.settlement.output_tokens for id, known in self.known.items() if known.settlement}
         assert {id: output[id] for id in settled} == settled
+
+    @rule()
+    def receipts_tell_what_the_ledger_holds(self) -> None:
+        receipts, page = [], Page(limit=100)
+        with self.engine.connect() as connection:
+            while True:
+                listed = read_log(connection, Log("org_a"), page)
+                receipts += listed["data"]
+                if not listed["has_more"]:
+                    break
+                page = Page(limit=100, after=listed["last_id"])
+        mine = {known.request.request_id: known for known in self.known.values()}
+        mine = {id: known for id, known in mine.items() if known.request.organization_id == "org_a"}
+        assert [one["id"] for one in receipts] == sorted(mine, key=lambda id: mine[id].request.id, reverse=True)
+        (account,) = self.rows("SELECT * FROM accounts")
+        charged = sum((Decimal(one["charge"] or 0) for one in receipts), Decimal(0))
+        assert account["balance"] == CREDIT - int(charged.scaleb(9))
+        held = sum((Decimal(one["hold"]) for one in receipts if one["outcome"] == "in_progress"), Decimal(0))
+        assert account["held"] == int(held.scaleb(9))
+        for one in receipts:
+            settlement = mine[one["id"]].settlement
+            assert (one["outcome"] == "in_progress") is (settlement is None)
+            if settlement is not None:
+                assert one["usage"]["output_tokens"] == settlement.output_tokens
 
     def buckets_gave_no_more_than_they_had(self, levels: Mapping[Key, int]) -> None:
         used, beyond = Counter[tuple[str, str]](), Counter[str]()

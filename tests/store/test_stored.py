@@ -14,13 +14,13 @@ import pytest
 from sqlalchemy import event, text
 
 from sidecar.responses.errors import ApiError
+from sidecar.responses.page import Page
 from sidecar.store import Store, chores, connect, repeat_forever
 from sidecar.stored import chain as chains
 from sidecar.stored import removal, responses
 from sidecar.stored.chain import NotStored, StillMade, TooLong
 from sidecar.stored.keep import GRACE, LONGEST
 from sidecar.stored.keys import shred
-from sidecar.stored.listing import Page
 from sidecar.stored.owner import Owner
 from sidecar.stored.record import DAY, KEPT, MOST_BYTES
 from sidecar.stored.responses import Forbidden, StoredResponses

@@ -10,6 +10,7 @@ from sidecar.exchange.events import Answered, Event, RequestComplete, Tick
 from sidecar.exchange.fetch_images import FetchImages
 from sidecar.exchange.load import plan_of
 from sidecar.exchange.look_up import ABOUT_ONE, LookUp
+from sidecar.exchange.look_up_requests import ABOUT_REQUESTS, LookUpRequests, no_such_request
 from sidecar.exchange.phases.generating import Calling
 from sidecar.exchange.phases.phase import Context, Phase, PhaseWithFacts, Step
 from sidecar.exchange.phases.storing import LookingUp
@@ -23,7 +24,7 @@ class Waiting(Phase):
     """The request is on its way."""
 
     def take(self, event: Event) -> Step:
-        """The request begins to be prepared; all but a new or a stored response is answered at once."""
+        """The request begins to be prepared; what is not about responses or requests is answered at once."""
         if not isinstance(event, RequestComplete):
             return self._take_any(event)
         context = self._context
@@ -34,6 +35,11 @@ class Waiting(Phase):
         if target.operation in ABOUT_ONE:
             ask = LookUp.of(target, event, context.surface)
             return LookingUp(context, ask, event.at), [ask]
+        if target.operation in ABOUT_REQUESTS:
+            if LookUpRequests not in context.asks:
+                raise no_such_request(target.id)
+            about = LookUpRequests.of(target, event)
+            return LookingUp(context, about, event.at), [about]
         if target.operation is not Operation.CREATE_RESPONSE:
             reply = answer_at_once(target, context.surface, context.catalog, event.caller.organization)
             return self._end(reply.outcome, [reply])

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sidecar.exchange.asks import Facts
+from sidecar.exchange.asks import Ask, Facts
 from sidecar.exchange.commands import Command, Finish, SendBody, SendHead
 from sidecar.exchange.events import Answered, Event, Tick
-from sidecar.exchange.look_up import LookUp
 from sidecar.exchange.phases.phase import Context, Phase, PhaseWithFacts, Step
 from sidecar.exchange.report import Timing
 from sidecar.exchange.store import Store
@@ -45,9 +44,9 @@ class Storing(PhaseWithFacts):
 
 
 class LookingUp(Phase):
-    """A response that is stored is looked up."""
+    """A response that is stored is looked up, or what became of requests."""
 
-    def __init__(self, context: Context, ask: LookUp, at: float) -> None:
+    def __init__(self, context: Context, ask: Ask[Reply], at: float) -> None:
         super().__init__(context)
         self._ask = ask
         self._due_at = at + ask.seconds

@@ -12,6 +12,7 @@ from sidecar.surfaces.bureau.attribution import HEADERS, attribution
 from sidecar.surfaces.bureau.catalog import CatalogNames
 from sidecar.surfaces.bureau.errors import ERROR_DETAILS, error_members
 from sidecar.surfaces.bureau.parameters import EXAMPLE, PARAMETERS
+from sidecar.surfaces.bureau.receipts import RECEIPT_SCHEMAS
 from sidecar.surfaces.bureau.response import MODEL_SCHEMA, RESPONSE_SCHEMA, extension, new_response
 from sidecar.surfaces.bureau.unions import TYPE_WORDS, BureauRequest
 from sidecar.surfaces.credentials import Credentials
@@ -32,6 +33,8 @@ BUREAU = Surface(
         Endpoint("GET", "/v1/responses/{id}", Operation.RETRIEVE_RESPONSE, "infer:run"),
         Endpoint("DELETE", "/v1/responses/{id}", Operation.DELETE_RESPONSE, "infer:run"),
         Endpoint("GET", "/v1/responses/{id}/input_items", Operation.LIST_INPUT_ITEMS, "infer:run"),
+        Endpoint("GET", "/v1/requests", Operation.LIST_REQUESTS, "infer:run"),
+        Endpoint("GET", "/v1/requests/{id}", Operation.RETRIEVE_REQUEST, "infer:run"),
         Endpoint("GET", "/v1/models", Operation.LIST_MODELS, "infer:read"),
         Endpoint("GET", "/v1/models/{id}", Operation.RETRIEVE_MODEL, "infer:read", slashes=True),
         Endpoint("GET", "/v1/openapi.json", Operation.READ_OPENAPI, None),
@@ -45,7 +48,13 @@ BUREAU = Surface(
     new_response=new_response,
     extension=extension,
     error_members=error_members,
-    schemas={**ANSWER_SCHEMAS, "Response": RESPONSE_SCHEMA, "Model": MODEL_SCHEMA, "ErrorDetails": ERROR_DETAILS},
+    schemas={
+        **ANSWER_SCHEMAS,
+        **RECEIPT_SCHEMAS,
+        "Response": RESPONSE_SCHEMA,
+        "Model": MODEL_SCHEMA,
+        "ErrorDetails": ERROR_DETAILS,
+    },
     example=EXAMPLE,
     credentials=Credentials(keys=("project",), key_header="x-api-key", sessions=False),
     names=CatalogNames,

@@ -30,7 +30,7 @@ _CLIENT_ID = re.compile(rf"[ -~]{{0,{MOST_OF_A_CLIENT_ID}}}")
 
 
 def attribution(headers: Mapping[str, str], request: ResponsesRequest) -> Attribution:
-    """The end user and the tags of a request.
+    """The end user, the tags, the session and the client's own id of a request.
 
     Raises:
         ApiError: ``invalid_request`` that names the header or the member which is too long or not well-formed,
@@ -60,7 +60,8 @@ def attribution(headers: Mapping[str, str], request: ResponsesRequest) -> Attrib
     if len(unlike) > MOST_TAGS:
         message = f"A request has at most {MOST_TAGS} tags; {TAGS_HEADER} and ib.tags have {len(unlike)} together."
         raise ApiError("invalid_request", message, "ib.tags" if extension and extension.tags else TAGS_HEADER)
-    return Attribution(end_user, unlike)
+    session = headers.get(SESSION_HEADER) or (extension.session if extension else None)
+    return Attribution(end_user, unlike, session or None, headers.get(CLIENT_ID_HEADER) or None)
 
 
 def _check_label(text: str | None, most: int, place: str) -> None:

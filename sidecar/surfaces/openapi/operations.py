@@ -154,27 +154,44 @@ def _delete_response(surface: Surface) -> Json:
     }
 
 
-def _list_input_items(surface: Surface) -> Json:
-    query: list[tuple[str, str, Json]] = [
-        (
-            "limit",
-            "How many items at most.",
-            {"type": "integer", "minimum": 1, "maximum": 100, "default": 20},
-        ),
+_PAGE: list[Json] = [
+    {"name": name, "in": "query", "description": words, "schema": schema}
+    for name, words, schema in (
+        ("limit", "How many at most.", {"type": "integer", "minimum": 1, "maximum": 100, "default": 20}),
         ("order", "`desc`: the newest first.", {"enum": ["asc", "desc"], "default": "desc"}),
-        ("after", "The id of the item before the page, in its order.", {"type": "string"}),
-    ]
+        ("after", "The id of the one before the page, in its order.", {"type": "string"}),
+    )
+]
+
+
+def _list_input_items(surface: Surface) -> Json:
     return {
         "operationId": "listInputItems",
         "summary": "List the items that a stored response was made from",
-        "parameters": [
-            _RESPONSE_ID,
-            *({"name": name, "in": "query", "description": words, "schema": schema} for name, words, schema in query),
-        ],
+        "parameters": [_RESPONSE_ID, *_PAGE],
         "responses": {
             "200": _json("A page of them, those of earlier turns too.", ref("ItemList")),
             **_errors(surface, (*_ALWAYS, "not_found", "response_in_progress")),
         },
+    }
+
+
+def _list_requests(surface: Surface) -> Json:
+    return {
+        "operationId": "listRequests",
+        "summary": "List what became of the project's requests",
+        "parameters": _PAGE,
+        "responses": {"200": _json("A page of receipts.", ref("RequestList")), **_errors(surface, _ALWAYS)},
+    }
+
+
+def _retrieve_request(surface: Surface) -> Json:
+    of_a_request: Json = {"name": "id", "in": "path", "required": True, "description": "Its `x-request-id`."}
+    return {
+        "operationId": "retrieveRequest",
+        "summary": "Look up what became of a request and what it cost",
+        "parameters": [{**of_a_request, "schema": {"type": "string", "minLength": 1}}],
+        "responses": {"200": _json("The receipt.", ref("Request")), **_errors(surface, (*_ALWAYS, "not_found"))},
     }
 
 
@@ -222,6 +239,8 @@ OPERATIONS: dict[Operation, Callable[[Surface], Json]] = {
     Operation.RETRIEVE_RESPONSE: _retrieve_response,
     Operation.DELETE_RESPONSE: _delete_response,
     Operation.LIST_INPUT_ITEMS: _list_input_items,
+    Operation.RETRIEVE_REQUEST: _retrieve_request,
+    Operation.LIST_REQUESTS: _list_requests,
     Operation.LIST_MODELS: _list_models,
     Operation.RETRIEVE_MODEL: _retrieve_model,
     Operation.READ_OPENAPI: _read_openapi,

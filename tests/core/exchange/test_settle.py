@@ -38,6 +38,11 @@ TEXT = Ensemble(
     text_contracts.names("text_input max_tokens stop_words"), batched=True, accumulates=False, tokens_per_block=0
 )
 GUIDING = TokenLevel(kit.INPUTS, batched=True, tokens_per_block=0, guides=True)
+PROJECT = {
+    "x-responses-organization": "org_a",
+    "x-responses-project": "support",
+    "x-responses-environment": "production",
+}
 STANDING = Standing(requests=Bucket(60, 59 * MICRO, 0))
 
 
@@ -137,6 +142,26 @@ def test_a_surface_that_knows_tags_has_them_recorded() -> None:
     made = requested(asked(headers, ib={"tags": ["c"]}, safety_identifier="s"), SERVED, SURFACES["bureau"])
     assert (made.end_user, made.tags, made.output_tokens) == ("u", "a,b,c", 4096)
     assert requested(kit.request()).tags is None
+
+
+def test_what_a_receipt_tells_is_recorded() -> None:
+    headers = {**PROJECT, "x-client-request-id": "mine", "ib-session": "talk"}
+    made = requested(asked(headers, model="letters", ib={"session": "other"}), SERVED, SURFACES["bureau"])
+    assert (made.project, made.environment, made.endpoint) == ("support", "production", "responses")
+    assert (made.session, made.client_request_id, made.told_model) == ("talk", "mine", "acme/letters")
+    by_body = requested(asked({"x-request-id": "r" * 300}, ib={"session": "other"}), SERVED, SURFACES["bureau"])
+    assert (by_body.session, by_body.client_request_id, len(by_body.request_id)) == ("other", None, 256)
+    assert (by_body.project, by_body.environment) == (None, None)
+
+
+def test_the_route_that_was_tried_is_told_with_how_it_ended() -> None:
+    def attempts(settlement: Settlement) -> Any:
+        return json.loads(settlement.attempts or "[]")
+
+    whole = attempts(settle([kit.text("a"), kit.final()]))
+    assert whole == [{"route": "triton", "outcome": "completed", "status": None}]
+    broken = attempts(settle([kit.text("a"), kit.failure("boom")], whole=False, stream=True))
+    assert broken == [{**whole[0], "outcome": "infer_backend_unavailable"}]
 
 
 def test_bytes_of_images_are_reserved_for_those_that_are_fetched() -> None:

@@ -19,9 +19,9 @@ from sidecar.exchange.phases import Ended, LookingUp, Storing
 from sidecar.exchange.plan import Prepare
 from sidecar.exchange.store import Announce, Keep, Store
 from sidecar.responses.errors import ApiError
+from sidecar.responses.page import Page
 from sidecar.responses.reply import Reply
 from sidecar.stored.items import to_lines
-from sidecar.stored.listing import Page
 from sidecar.stored.owner import Owner
 from sidecar.surfaces.bureau import BUREAU
 from sidecar.surfaces.endpoints import Operation

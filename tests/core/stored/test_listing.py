@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidecar.responses.errors import ApiError
+from sidecar.responses.page import Page
 from sidecar.stored.items import to_lines
-from sidecar.stored.listing import Page
+from sidecar.stored.listing import cut as cut_out
 
 # One text quotes the next item's id, as a conversation about ids may.
 ITEMS = [{"type": "message", "id": f"m{n}", "text": f'"m{n + 1}"'} for n in range(7)]
@@ -20,7 +21,7 @@ TEXTS = [to_lines(ITEMS[:2]), b"", to_lines(ITEMS[2:3]), to_lines(ITEMS[3:])]
 
 
 def cut(page: Page) -> dict[str, Any]:
-    listed: dict[str, Any] = json.loads(page.cut(TEXTS))
+    listed: dict[str, Any] = json.loads(cut_out(page, TEXTS))
     return listed
 
 
@@ -79,7 +80,7 @@ def test_what_a_page_cannot_be_is_refused(query: str, param: str) -> None:
 @pytest.mark.parametrize("after", ["m7", "m", '"', "x" * 500])
 def test_an_item_that_is_not_there_is_refused(after: str) -> None:
     with pytest.raises(ApiError) as refused:
-        Page.of(urlencode({"after": after})).cut(TEXTS)
+        cut(Page.of(urlencode({"after": after})))
     assert (refused.value.code, refused.value.param) == ("invalid_request", "after")
     assert len(refused.value.message) < 150
 

@@ -10,10 +10,11 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
 
 from sidecar.backends.triton.client import discover_all
 from sidecar.backends.triton.contracts.contract import Contract
+from sidecar.cli.check_upstreams import check_upstreams, check_upstreams_envoy
+from sidecar.cli.finding import BAD, GOOD, REFUSED, Finding
 from sidecar.config.load import ConfigError, read_store_url
 from sidecar.config.models import Config, ModelConfig
 from sidecar.exchange.catalog import ServedModel
@@ -25,18 +26,6 @@ from sidecar.store.schema import schema_version, versions
 _ENVOY_SECONDS = 60
 # The key and the value of gRPC metadata that chooses the wire.
 _ORIGIN = re.compile(r"""x-responses-wire["']?,?\s+["']?value["']?:\s+["']?origin\b""")
-
-
-GOOD, BAD, REFUSED = range(3)
-"""The command's exit statuses: ``REFUSED`` is that of a configuration with which nothing can be served."""
-
-
-class Finding(NamedTuple):
-    """One check's result in words; a ``note`` is good, and worth knowing."""
-
-    status: int
-    text: str
-    note: bool = False
 
 
 def run_checks(config: Config, envoy_config: Path | None, say: Callable[[str], None]) -> int:
@@ -63,8 +52,10 @@ def _findings(config: Config, envoy_config: Path | None) -> Iterator[Finding]:
             yield from _check_prompt(model, index, loaded)
         for model, contract in zip(of_triton.values(), contracts.result(), strict=True):
             yield _check_contract(config.triton.address, model, contract)
+    yield from check_upstreams(config)
     if envoy_config is not None:
         yield _check_envoy(envoy_config)
+        yield from check_upstreams_envoy(config, envoy_config)
         if config.triton.upstream is None and _asks_for_origin(envoy_config):
             yield Finding(REFUSED, f"triton.upstream: {envoy_config} has routes of the wire origin, which calls it")
 

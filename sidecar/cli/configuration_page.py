@@ -23,7 +23,7 @@ One YAML file, given to `responses-sidecar serve --config FILE`. Relative paths 
 reported with the key's path, and the command ends with status 2: a key that does not exist, a value of the wrong kind,
 a format that is not known, a tokenizer or chat template that cannot be used. `responses-sidecar check --config FILE`
 tries everything that serving needs: the configuration, the store, each tokenizer and chat template, Triton and each
-model's contract, and with `--envoy-config FILE` Envoy's configuration too.
+model's contract, each of `upstreams` and its key, and with `--envoy-config FILE` Envoy's configuration too.
 
 ```yaml
 node: n1

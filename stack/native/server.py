@@ -15,6 +15,7 @@ from stack.native.http import Exchange
 from stack.native.play import play
 from stack.native.script import Json
 
+_MODELS = ("only", "first", "second")
 _LONGEST_HEAD = 64 * 1024
 
 
@@ -79,7 +80,7 @@ class Upstream:
             }
             await exchange.reply(401, json.dumps({"error": {"type": "invalid_request_error", "param": None, **error}}))
         elif (method, path) == ("GET", "/v1/models"):
-            await exchange.reply(200, json.dumps({"object": "list", "data": []}))
+            await exchange.reply(200, json.dumps({"object": "list", "data": [{"id": name} for name in _MODELS]}))
         elif (method, path) == ("POST", "/v1/responses/compact"):
             await exchange.reply(200, json.dumps(_compaction(number)))
         elif (method, path) == ("POST", "/v1/responses"):

@@ -15,7 +15,8 @@ import yaml
 from sqlalchemy import text
 
 from sidecar.admission.spool import has_spool
-from sidecar.cli.check import BAD, GOOD, REFUSED, check_store
+from sidecar.cli.check import check_store
+from sidecar.cli.finding import BAD, GOOD, REFUSED
 from sidecar.config.load import load
 from sidecar.server import start
 from sidecar.server.start import StoreRefused, bring_up_to_date, keep_trying, serve

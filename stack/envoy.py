@@ -123,6 +123,7 @@ def _surface(name: str, settings: EnvoySettings) -> dict[str, Any]:
         "base": surface.base,
         "stores": surface.has_stored_responses,
         "logs": surface.has_request_log,
+        "compacts": surface.compacts,
         "noun": surface.noun,
         "place": surface.place,
         "max_bytes": surface.bounds.request_bytes or settings.max_request_bytes,

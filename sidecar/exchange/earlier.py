@@ -47,10 +47,14 @@ class Keeping:
 _ITEM = re.compile(r"input\[(\d+)\]")
 
 
-def own_param(param: str, earlier: int) -> str:
-    """The path of a value as the client knows it, who has sent only what follows so many ``earlier`` items."""
+def own_param(param: str, earlier: int, places: Sequence[int] | None = None) -> str:
+    """The path of a value as the client knows it, who has sent only what follows so many ``earlier`` items.
+
+    ``places`` are those that the items had before some were left out.
+    """
     found = _ITEM.match(param)
-    if found is None or not earlier:
+    if found is None:
         return param
-    index = int(found[1]) - earlier
+    index = int(found[1])
+    index = (index if places is None else places[index]) - earlier
     return "previous_response_id" if index < 0 else f"input[{index}]{param[found.end() :]}"

@@ -17,6 +17,7 @@ from sidecar.backends.triton.reader import TritonReader
 from sidecar.exchange.asks import Ask, Facts
 from sidecar.exchange.catalog import Catalog, ServedModel
 from sidecar.exchange.commands import CallUpstream
+from sidecar.exchange.compaction import Compaction, CompactionLive, asked_to_summarise, kept_items
 from sidecar.exchange.earlier import Continued, Earlier, Keeping, own_param
 from sidecar.exchange.forwarded import forwarded_headers
 from sidecar.exchange.live import LiveAnswer
@@ -25,20 +26,27 @@ from sidecar.exchange.report import TRITON, Attempt, Report
 from sidecar.exchange.triton_live import TritonLive
 from sidecar.generation.segments import Parser
 from sidecar.generation.style import guided_parser
+from sidecar.generation.visible import VisibleOnly
 from sidecar.guidance.decision import Guidance, plan_guidance
 from sidecar.guidance.guides import Guide
 from sidecar.images.image import Image, ImageRef
 from sidecar.prompts.renderer import Prompt
 from sidecar.responses.caller import Caller
+from sidecar.responses.compaction import uncompacted
+from sidecar.responses.compaction_events import CompactionWriter
 from sidecar.responses.errors import ApiError
+from sidecar.responses.events import EventWriter
 from sidecar.responses.ids import ResponseIds, ulid
 from sidecar.responses.json_text import Json
 from sidecar.responses.open_calls import CallType
 from sidecar.responses.open_items import ReasoningForm
 from sidecar.responses.request import ResponsesRequest
+from sidecar.responses.sealing import TeamSeal
 from sidecar.stored.items import input_items, to_lines
 from sidecar.stored.owner import Owner
 from sidecar.stored.seals import Place
+from sidecar.surfaces.compaction import with_trigger
+from sidecar.surfaces.endpoints import Operation
 from sidecar.surfaces.limits import check_limits, check_size
 from sidecar.surfaces.surface import Surface
 
@@ -51,7 +59,8 @@ class TritonPlan(Plan):
     """A request for a model of Triton's.
 
     ``refs`` are its images; ``body`` is the upstream's request, ``None`` while it waits for them. ``opened`` tells that
-    the answer begins inside the reasoning. ``called_as`` has the tools by name whose calls are not those of functions.
+    the answer begins inside the reasoning. ``called_as`` has the tools by name whose calls are not those of functions;
+    ``compaction`` is there where the answer is one.
     """
 
     model: ServedModel
@@ -64,6 +73,7 @@ class TritonPlan(Plan):
     guidance: Guidance
     reasoning: ReasoningForm
     called_as: Mapping[str, CallType] = field(default_factory=dict)
+    compaction: Compaction | None = None
 
     @property
     def input_tokens(self) -> int:
@@ -103,7 +113,14 @@ class TritonPlan(Plan):
         """A fresh parser for the answer."""
         if self.guidance.guide is not None:
             return guided_parser(self.guidance.functions)
-        return self.model.style.parser(self.guidance.functions, opened=self.opened)
+        parser = self.model.style.parser(self.guidance.functions, opened=self.opened)
+        return parser if self.compaction is None else VisibleOnly(parser)
+
+    def writer(self) -> EventWriter:
+        """A fresh writer of the answer's events."""
+        if self.compaction is not None:
+            return CompactionWriter(self.ids, self.response, self.compaction.seal)
+        return EventWriter(self.ids, self.response, self.reasoning, self.called_as)
 
     def reader(self) -> TritonReader:
         """A fresh reader of the answer."""
@@ -114,7 +131,8 @@ class TritonPlan(Plan):
         body = self.body if body is None else body
         assert body is not None, "images are loaded before the call"
         report.attempts.append(Attempt(TRITON))
-        return TritonLive(self, CallUpstream(call.PATH, call.CONTENT_TYPE, self.upstream_headers, body), report)
+        upstream = CallUpstream(call.PATH, call.CONTENT_TYPE, self.upstream_headers, body)
+        return (TritonLive if self.compaction is None else CompactionLive)(self, upstream, report)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +166,9 @@ def make_plan(facts: Facts, earlier: Earlier | None = None) -> Plan | Continued:
     check_size(event.body_bytes, most_bytes(surface, catalog), surface.place)
     names, team = catalog.names(surface), event.caller.organization
     values, before = surface.read(event.headers, event.body), earlier.items() if earlier is not None else None
+    compacts = surface.target(event.headers).operation is Operation.COMPACT_RESPONSE
+    if compacts:
+        values = with_trigger(values, surface.unsupported)
     request = surface.check(values, lambda name: names.preset(name, team), before)
     _check_stores(surface, request)
     attribution = surface.attribution(event.headers, request)
@@ -162,6 +183,13 @@ def make_plan(facts: Facts, earlier: Earlier | None = None) -> Plan | Continued:
     if request.previous_response_id is not None and before is None:
         return Continued(request.previous_response_id)
     before = before or []
+    ids = ResponseIds(ulid(int(event.unix_time * 1000), entropy[:10]))
+    seal = TeamSeal(surface.sealer, team) if surface.sealer is not None else None
+    conversation, compaction = uncompacted(request.input, seal, lambda path: own_param(path, len(before))), None
+    if conversation is not None:
+        request = asked_to_summarise(request, conversation)
+        if conversation.asks and seal is not None:
+            compaction = Compaction(seal, kept_items(before, values["input"], ids) if compacts else None)
     calls = model.style.calls
     guidance = plan_guidance(
         request,
@@ -177,9 +205,9 @@ def make_plan(facts: Facts, earlier: Earlier | None = None) -> Plan | Continued:
         guided=guidance.guide is not None,
         demand=guidance.demand,
     )
-    images = [replace(image, param=own_param(image.param, len(before))) for image in prompt.images]
+    places = conversation.places if conversation is not None else None
+    images = [replace(image, param=own_param(image.param, len(before), places)) for image in prompt.images]
     _check_images(images, contract.max_images)
-    ids = ResponseIds(ulid(int(event.unix_time * 1000), entropy[:10]))
     generation = Generation(
         request_id=ids.response,
         prompt_ids=prompt.ids,
@@ -212,7 +240,9 @@ def make_plan(facts: Facts, earlier: Earlier | None = None) -> Plan | Continued:
         output_limited=request.max_output_tokens is not None,
         attribution=attribution,
         called_as={tool.name: tool.called_as for tool in request.tools if tool.called_as != "function_call"},
-        keeping=_keeping(request, event.caller, ids, values["input"], before),
+        compaction=compaction,
+        endpoint="responses.compact" if compacts else "responses",
+        keeping=None if compacts else _keeping(request, event.caller, ids, values["input"], before),
     )
 
 

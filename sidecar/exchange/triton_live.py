@@ -13,7 +13,6 @@ from sidecar.exchange.live import LiveAnswer
 from sidecar.exchange.report import Report
 from sidecar.generation.stops import StopStrings
 from sidecar.responses.errors import ApiError
-from sidecar.responses.events import EventWriter
 from sidecar.responses.json_text import Json
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ class TritonLive(LiveAnswer):
         super().__init__(plan, call, report)
         self._triton_plan = plan
         self._reader = plan.reader()
-        self._writer = EventWriter(plan.ids, plan.response, plan.reasoning, plan.called_as)
+        self._writer = plan.writer()
         self._finish_reason: FinishReason = "stop"
         self.answer = Answer(
             self._reader,

@@ -12,7 +12,15 @@ import hashlib
 from dataclasses import dataclass
 from typing import Literal
 
-ItemKind = Literal["message", "reasoning", "function_call", "custom_tool_call", "local_shell_call", "apply_patch_call"]
+ItemKind = Literal[
+    "message",
+    "reasoning",
+    "function_call",
+    "custom_tool_call",
+    "local_shell_call",
+    "apply_patch_call",
+    "compaction",
+]
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _PREFIX = {

@@ -87,6 +87,23 @@ class ReasoningItem(RequestModel):
         return "\n\n".join(part.text for part in self.content or self.summary if part.text)
 
 
+class CompactionItem(RequestModel):
+    """An earlier conversation as its summary, sealed for the team."""
+
+    ignored_members: ClassVar = _OF_ANY_ITEM
+
+    type: Literal["compaction"]
+    encrypted_content: Annotated[str, Field(min_length=1)]
+
+
+class CompactionTrigger(RequestModel):
+    """Asks, as the last item, for a compaction of all before it in place of an answer."""
+
+    ignored_members: ClassVar = _OF_ANY_ITEM
+
+    type: Literal["compaction_trigger"]
+
+
 def item_type(value: Any) -> str | None:
     """The tag of an item. An item without ``type`` is a message; the role tells an assistant's from the others."""
     if not isinstance(value, dict):

@@ -1,8 +1,8 @@
-"""Reasoning as a sealed text: opaque to clients, and readable again when they send it back.
+"""Reasoning and summaries as sealed texts: opaque to clients, and readable again when they send them back.
 
-Clients that keep nothing on the server replay reasoning as ``encrypted_content``. The seal is AES-SIV (RFC 5297): it
-needs no randomness, and a text that was changed, or sealed with another key, does not open. A sealed text is base64url
-of one version byte, a nonce and the ciphertext.
+Clients that keep nothing on the server replay them as ``encrypted_content``. The seal is AES-SIV (RFC 5297): it needs
+no randomness, and a text that was changed, or sealed with another key or for another purpose, does not open. A sealed
+text is base64url of one version byte, a nonce and the ciphertext.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from cryptography.exceptions import InvalidTag
@@ -22,7 +23,8 @@ from sidecar.responses.parts import ReasoningText
 KEY_BYTES = 64
 """Bytes of a key: two of AES-256."""
 
-_PURPOSE = b"reasoning"
+_REASONING = b"reasoning"
+_COMPACTION = b"compaction\0"
 _VERSION = b"\x01"
 _NONCE_BYTES = 12
 
@@ -41,20 +43,40 @@ class Sealer:
             raise ValueError(f"a sealing key has {KEY_BYTES} bytes")
         self._cipher = AESSIV(key)
 
-    def seal(self, text: str, item_id: str) -> str:
+    def seal(self, text: str, item_id: str, purpose: bytes = _REASONING) -> str:
         """``text`` of the item ``item_id``, which keeps equal texts from looking equal."""
         nonce = hashlib.blake2b(item_id.encode(), digest_size=_NONCE_BYTES).digest()
-        sealed = self._cipher.encrypt(text.encode(), [_VERSION + _PURPOSE, nonce])
+        sealed = self._cipher.encrypt(text.encode(), [_VERSION + purpose, nonce])
         return urlsafe_b64encode(_VERSION + nonce + sealed).decode()
 
-    def unseal(self, sealed: str) -> str | None:
-        """The text in ``sealed``; ``None`` where it was not sealed with this key."""
+    def unseal(self, sealed: str, purpose: bytes = _REASONING) -> str | None:
+        """The text in ``sealed``; ``None`` where it was not sealed with this key, for this purpose."""
         try:
             data = urlsafe_b64decode(sealed.encode())
             version, nonce, ciphertext = data[:1], data[1 : 1 + _NONCE_BYTES], data[1 + _NONCE_BYTES :]
-            return self._cipher.decrypt(ciphertext, [version + _PURPOSE, nonce]).decode()
+            return self._cipher.decrypt(ciphertext, [version + purpose, nonce]).decode()
         except (ValueError, InvalidTag):
             return None
+
+
+@dataclass(frozen=True, slots=True)
+class TeamSeal:
+    """Seals summaries for one ``team``, the id of an organization, and opens those only."""
+
+    sealer: Sealer
+    team: str
+
+    def seal(self, summary: str, item_id: str) -> str:
+        """``summary`` of the item ``item_id``."""
+        return self.sealer.seal(summary, item_id, self._purpose)
+
+    def unseal(self, sealed: str) -> str | None:
+        """The summary in ``sealed``; ``None`` where it was not sealed for this team."""
+        return self.sealer.unseal(sealed, self._purpose)
+
+    @property
+    def _purpose(self) -> bytes:
+        return _COMPACTION + self.team.encode()
 
 
 def unseal_reasoning(items: Sequence[AnyItem], sealer: Sealer) -> list[AnyItem]:

@@ -22,6 +22,7 @@ class Operation(Enum):
     """What an endpoint does."""
 
     CREATE_RESPONSE = auto()
+    COMPACT_RESPONSE = auto()
     RETRIEVE_RESPONSE = auto()
     DELETE_RESPONSE = auto()
     LIST_INPUT_ITEMS = auto()

@@ -188,6 +188,11 @@ class Surface:
         return any(endpoint.operation is Operation.LIST_REQUESTS for endpoint in self.endpoints)
 
     @property
+    def compacts(self) -> bool:
+        """Whether there is an endpoint that compacts a conversation."""
+        return any(endpoint.operation is Operation.COMPACT_RESPONSE for endpoint in self.endpoints)
+
+    @property
     def _seals(self) -> Sealer | None:
         return self.sealer if self.settings.encrypted_reasoning == "sealed" else None
 

@@ -118,7 +118,9 @@ def test_a_key_is_taken_in_either_header_and_on_its_surface_only(stack: LocalSta
         ("GET /v1/responses", None, 405, "method_not_allowed"),
         ("POST /v1/models", None, 405, "method_not_allowed"),
         ("GET /v1/nothing", None, 404, "not_found"),
-        ("POST /v1/responses/compact", None, 404, "not_found"),
+        ("GET /v1/responses/compact", None, 404, "not_found"),
+        ("PUT /v1/responses/resp_1", "application/json", 405, "method_not_allowed"),
+        ("POST /v1/responses/resp_1/input_items", "application/json", 405, "method_not_allowed"),
         ("POST /v1/responses", "application/grpc", 415, "unsupported_media_type"),
         ("POST /v1/responses", "text/plain", 415, "unsupported_media_type"),
     ],
@@ -183,6 +185,34 @@ def test_the_client_s_own_tools_are_called(client: OpenAI) -> None:
     ]
     sent: Any = [shell.to_dict(), patch.to_dict(), *outputs, {"role": "user", "content": said("done")["input"]}]
     assert client.responses.create(model=SLUG, input=sent, tools=tools).output_text == "done"
+
+
+def test_a_conversation_is_compacted_and_goes_on(stack: LocalStack, client: OpenAI) -> None:
+    spoken: Any = [{"role": "user", "content": said("It was ", "greeted.")["input"]}]
+    compacted = client.responses.compact(model=SLUG, input=spoken, instructions="Be brief.")
+    message, item = [dict(item.to_dict()) for item in compacted.output]
+    assert (compacted.object, message["role"], item["type"]) == ("response.compaction", "user", "compaction")
+    assert "greeted" not in json.dumps(item)
+    assert compacted.usage.output_tokens > 0
+    more: Any = {"role": "user", "content": said("done")["input"]}
+    sent: Any = [message, item, more]
+    assert client.responses.create(model=SLUG, input=sent, max_output_tokens=50).output_text == "done"
+    with client.responses.stream(model=SLUG, input=[*sent, {"type": "compaction_trigger"}]) as stream:
+        types = [event.type for event in stream]
+        (again,) = stream.get_final_response().output
+    assert "response.compaction.compacting" in types
+    assert again.type == "compaction" and again.encrypted_content != item["encrypted_content"]
+    changed: Any = [{**item, "encrypted_content": str(item["encrypted_content"])[:-8] + "AAAAAAAA"}, more]
+    reply = ask(stack, {"model": SLUG, "input": changed})
+    assert (reply.status, error_of(reply)["param"]) == (400, "input[0].encrypted_content")
+
+
+def test_a_stored_conversation_is_compacted(client: OpenAI) -> None:
+    first = client.responses.create(**said("hello"), store=True)
+    compacted = client.responses.compact(model=SLUG, previous_response_id=first.id)
+    assert [item.type for item in compacted.output] == ["message", "compaction"]
+    with pytest.raises(openai.NotFoundError):
+        client.responses.retrieve(compacted.id)
 
 
 def test_a_stream_that_breaks_ends_with_stream_interrupted_alone(stack: LocalStack) -> None:

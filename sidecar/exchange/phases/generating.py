@@ -56,7 +56,8 @@ class _Generating(PhaseWithFacts):
             return Storing(self._context, self._facts, response, store, at), [store]
         else:
             commands = whole_answer(response, timing, self._limits_told)
-        return self._end(response["status"], commands)
+        # A compaction that was asked for as such has no status: it is whole.
+        return self._end(response.get("status", "completed"), commands)
 
     def _opening(self) -> list[Command]:
         """The head of a stream, unless it has been sent."""

@@ -40,7 +40,7 @@ class Waiting(Phase):
                 raise no_such_request(target.id)
             about = LookUpRequests.of(target, event)
             return LookingUp(context, about, event.at), [about]
-        if target.operation is not Operation.CREATE_RESPONSE:
+        if target.operation not in (Operation.CREATE_RESPONSE, Operation.COMPACT_RESPONSE):
             reply = answer_at_once(target, context.surface, context.catalog, event.caller.organization)
             return self._end(reply.outcome, [reply])
         facts = Facts(context.surface, context.catalog, event, context.entropy)

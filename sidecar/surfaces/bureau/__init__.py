@@ -30,6 +30,7 @@ BUREAU = Surface(
     description="The OpenAI Responses API for the models of a catalog.",
     endpoints=(
         Endpoint("POST", "/v1/responses", Operation.CREATE_RESPONSE, "infer:run"),
+        Endpoint("POST", "/v1/responses/compact", Operation.COMPACT_RESPONSE, "infer:run"),
         Endpoint("GET", "/v1/responses/{id}", Operation.RETRIEVE_RESPONSE, "infer:run"),
         Endpoint("DELETE", "/v1/responses/{id}", Operation.DELETE_RESPONSE, "infer:run"),
         Endpoint("GET", "/v1/responses/{id}/input_items", Operation.LIST_INPUT_ITEMS, "infer:run"),

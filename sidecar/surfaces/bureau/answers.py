@@ -1,25 +1,44 @@
-"""The JSON Schemas of answers that hold calls of tools which are no functions."""
+"""The JSON Schemas of answers that hold calls of tools which are no functions, or compactions."""
 
 from __future__ import annotations
 
 from sidecar.responses.json_text import Json
 from sidecar.surfaces.openapi.answers import OUTPUT_ITEM
 from sidecar.surfaces.openapi.events import EventTypes, event_schemas
-from sidecar.surfaces.openapi.shorthand import COUNT, INTEGER, STRING, const, list_of, object_of, ref
+from sidecar.surfaces.openapi.shorthand import COUNT, INTEGER, STRING, UNIX_TIME, const, list_of, object_of, ref
 
-_CALLS = ("OutputCustomToolCall", "OutputLocalShellCall", "OutputApplyPatchCall")
-ITEM: Json = {"oneOf": [*OUTPUT_ITEM["oneOf"], *map(ref, _CALLS)]}
+_ITEMS = ("OutputCustomToolCall", "OutputLocalShellCall", "OutputApplyPatchCall", "OutputCompaction")
+ITEM: Json = {"oneOf": [*OUTPUT_ITEM["oneOf"], *map(ref, _ITEMS)]}
 """An item of ``output``."""
 
 _STATUS_OF_WHOLE: Json = {"enum": ["in_progress", "completed"]}
 _PLACE: dict[str, Json] = {"item_id": STRING, "output_index": COUNT}
 _EVENTS: EventTypes = {
     "response.custom_tool_call_input.delta": ("More of a custom tool's input.", {**_PLACE, "delta": STRING}),
+    "response.compaction.compacting": ("A summary grows.", _PLACE),
     "response.custom_tool_call_input.done": ("All of a custom tool's input.", {**_PLACE, "input": STRING}),
 }
 
 ANSWER_SCHEMAS: dict[str, Json] = {
     **event_schemas(ITEM, _EVENTS),
+    "OutputCompaction": object_of(
+        "A conversation as its summary.",
+        {
+            "type": const("compaction"),
+            "id": STRING,
+            "encrypted_content": STRING | {"description": "The summary, sealed: to be sent back as it is."},
+        },
+    ),
+    "CompactedResponse": object_of(
+        "A conversation to go on with: its `output` is the beginning of the next input.",
+        {
+            "id": STRING,
+            "object": const("response.compaction"),
+            "created_at": UNIX_TIME,
+            "output": list_of({"anyOf": [ref("OutputCompaction"), {"type": "object"}]}),
+            "usage": ref("Usage"),
+        },
+    ),
     "OutputCustomToolCall": object_of(
         "A call of a custom tool that the client is to make.",
         {

@@ -8,6 +8,8 @@ from pydantic import Discriminator, FailFast, Field, Tag
 
 from sidecar.responses.items import (
     AssistantMessage,
+    CompactionItem,
+    CompactionTrigger,
     FunctionCall,
     FunctionCallOutput,
     InputMessage,
@@ -58,7 +60,9 @@ Item = Annotated[
     | Annotated[LocalShellCallOutput, Tag("<local_shell_call_output>")]
     | Annotated[ApplyPatchCall, Tag("<apply_patch_call>")]
     | Annotated[ApplyPatchCallOutput, Tag("<apply_patch_call_output>")]
-    | Annotated[ReasoningItem, Tag("<reasoning>")],
+    | Annotated[ReasoningItem, Tag("<reasoning>")]
+    | Annotated[CompactionItem, Tag("<compaction>")]
+    | Annotated[CompactionTrigger, Tag("<compaction_trigger>")],
     Discriminator(item_type),
 ]
 

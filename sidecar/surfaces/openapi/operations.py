@@ -122,6 +122,20 @@ def _create_response(surface: Surface) -> Json:
     }
 
 
+def _compact_response(surface: Surface) -> Json:
+    body = {"schema": ref("CompactResponse")}
+    answer = _json("The user's messages, then the rest of the conversation as one item.", ref("CompactedResponse"))
+    return {
+        "operationId": "compactResponse",
+        "summary": "Compact a conversation",
+        "requestBody": {"required": True, "content": {"application/json": body}},
+        "responses": {
+            "200": {**answer, "headers": _headers("server-timing", *RATE_LIMITS)},
+            **_errors(surface, surface.codes, RATE_LIMITS),
+        },
+    }
+
+
 _RESPONSE_ID: Json = {
     "name": "id",
     "in": "path",
@@ -236,6 +250,7 @@ def _read_openapi(surface: Surface) -> Json:
 
 OPERATIONS: dict[Operation, Callable[[Surface], Json]] = {
     Operation.CREATE_RESPONSE: _create_response,
+    Operation.COMPACT_RESPONSE: _compact_response,
     Operation.RETRIEVE_RESPONSE: _retrieve_response,
     Operation.DELETE_RESPONSE: _delete_response,
     Operation.LIST_INPUT_ITEMS: _list_input_items,

@@ -13,6 +13,7 @@ from sidecar.config.model import RequestLimits
 from sidecar.responses.body_bounds import MAX_DEPTH
 from sidecar.responses.json_text import Json
 from sidecar.responses.request_model import ClosedModel
+from sidecar.surfaces.compaction import TAKEN, WITHOUT_EFFECT
 from sidecar.surfaces.openapi.shorthand import REF_TEMPLATE, or_null, own_references
 from sidecar.surfaces.parameters import OWN_DEFAULT, Parameter
 from sidecar.surfaces.surface import Surface
@@ -68,7 +69,20 @@ def request_schemas(surface: Surface) -> dict[str, Json]:
             _describe_member(row, schema, definitions)
     schema["additionalProperties"] = False
     schema["description"] = _description(surface)
-    return {**definitions, "CreateResponse": schema}
+    return {**definitions, "CreateResponse": schema, "CompactResponse": _compaction(schema)}
+
+
+def _compaction(create: Json) -> Json:
+    """What a compaction takes of a response's parameters."""
+    without_effect = ", ".join(f"`{name}`" for name in WITHOUT_EFFECT)
+    return {
+        "type": "object",
+        "description": (
+            f"What to compact: `input` or `previous_response_id`. Accepted without effect: {without_effect}."
+        ),
+        "properties": {name: create["properties"][name] for name in TAKEN if name in create["properties"]},
+        "required": ["model"],
+    }
 
 
 def _description(surface: Surface) -> str:

@@ -12,7 +12,7 @@ from sidecar.responses.events import EventWriter
 from sidecar.responses.ids import ResponseIds
 from sidecar.responses.items import ReasoningItem
 from sidecar.responses.open_items import ReasoningForm
-from sidecar.responses.sealing import KEY_BYTES, Sealer, unseal_reasoning
+from sidecar.responses.sealing import KEY_BYTES, Sealer, TeamSeal, unseal_reasoning
 from tests.core.sse import parse
 
 SEALER = Sealer(bytes(range(KEY_BYTES)))
@@ -26,6 +26,15 @@ def test_what_is_sealed_opens_with_the_same_key_alone(text: str, item_id: str) -
     assert sealed.isascii()
     assert SEALER.unseal(sealed) == text
     assert OTHER.unseal(sealed) is None
+
+
+@given(st.text(), st.text(), st.text())
+def test_a_summary_opens_for_its_team_alone(summary: str, team: str, other: str) -> None:
+    sealed = TeamSeal(SEALER, team).seal(summary, "cmp_1")
+    assert TeamSeal(SEALER, team).unseal(sealed) == summary
+    assert (TeamSeal(SEALER, other).unseal(sealed) is None) == (other != team)
+    assert TeamSeal(OTHER, team).unseal(sealed) is None
+    assert SEALER.unseal(sealed) is None
 
 
 def test_equal_texts_do_not_look_equal() -> None:

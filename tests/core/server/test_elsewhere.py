@@ -18,6 +18,7 @@ from sidecar.server.elsewhere import Elsewhere
 from sidecar.surfaces import SURFACES
 from sidecar.surfaces.surface import Surface
 from tests.core.kit import catalog, image_model, image_request, model, request
+from tests.core.surfaces.bureau_requests import SERVED, asked
 
 SEALING = replace(
     SURFACES["node"], settings=SurfaceSettings(encrypted_reasoning="sealed"), sealer=Sealer(bytes(KEY_BYTES))
@@ -26,16 +27,14 @@ TOOL: Any = {"type": "function", "name": "f", "parameters": {"type": "object", "
 IMAGE = "data:image/png;base64,AAAA"
 
 
-def both_ways(asked: RequestComplete, surface: Surface, served: Catalog) -> tuple[Facts, Elsewhere]:
+def both_ways(sent: RequestComplete, surface: Surface, served: Catalog) -> tuple[Facts, Elsewhere]:
     """What an exchange knows once a contract has been told, and the way to a process that was forked before."""
     unknown = Catalog(served.node, served.keep_alive, [replace(one, contract=None) for one in served.triton_models()])
-    return Facts(surface, served, asked, bytes(range(18))), Elsewhere(
-        unknown, {"other": SURFACES["node"], "s": surface}
-    )
+    return Facts(surface, served, sent, bytes(range(18))), Elsewhere(unknown, {"other": SURFACES["node"], "s": surface})
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "sent",
     [
         request(),
         request(stream=True, tools=[TOOL], metadata={"k": "v"}),
@@ -43,11 +42,20 @@ def both_ways(asked: RequestComplete, surface: Surface, served: Catalog) -> tupl
         image_request(IMAGE),
     ],
 )
-def test_a_plan_comes_back_as_it_was_made(asked: RequestComplete) -> None:
-    facts, elsewhere = both_ways(asked, SEALING, catalog(image_model()))
+def test_a_plan_comes_back_as_it_was_made(sent: RequestComplete) -> None:
+    facts, elsewhere = both_ways(sent, SEALING, catalog(image_model()))
     call = elsewhere.call_of(Prepare(facts))
     assert not call.request.body
-    assert elsewhere.read(elsewhere.work(call, asked.body), facts) == make_plan(facts)
+    assert elsewhere.read(elsewhere.work(call, sent.body), facts) == make_plan(facts)
+
+
+def test_a_compaction_comes_back_with_the_key_of_this_side() -> None:
+    surface = replace(SURFACES["bureau"], sealer=Sealer(bytes(KEY_BYTES)))
+    facts, elsewhere = both_ways(asked({":path": "/v1/responses/compact"}), surface, catalog(SERVED))
+    plan = elsewhere.read(elsewhere.work(elsewhere.call_of(Prepare(facts)), facts.request.body), facts)
+    assert isinstance(plan, TritonPlan) and plan.compaction is not None
+    assert plan == make_plan(facts)
+    assert plan.compaction.seal.sealer is surface.sealer
 
 
 def test_the_model_is_the_one_that_the_exchange_knows() -> None:

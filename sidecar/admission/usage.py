@@ -10,7 +10,17 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, FromClause, Select, func, literal_column, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    Select,
+    TableValuedAlias,
+    func,
+    literal_column,
+    select,
+    true,
+)
 
 from sidecar.admission.bill import CORRECTION, COUNTS
 from sidecar.admission.periods import DAY, SECOND
@@ -23,8 +33,13 @@ _CURRENCY = {
     "sqlite": "json_extract(usage_records.price_terms, '$.currency')",
     "postgresql": "CAST(usage_records.price_terms AS json) ->> 'currency'",
 }
+# The tags of a record as a JSON array; they hold neither commas nor quotation marks.
+_LISTED = """'["' || replace(usage_records.tags, ',', '","') || '"]'"""
 
-GROUPS = ("day", "organization", "key", "model")
+TAG = "tag"
+"""The group in which a record may count several times: under each of its tags."""
+
+GROUPS = ("day", "organization", "key", "model", "end_user", "session", TAG)
 """What records can be summed by, in the order of the columns."""
 
 _COLUMNS = {
@@ -32,6 +47,9 @@ _COLUMNS = {
     "organization": ("organization", "organization_name"),
     "key": ("key", "key_name"),
     "model": ("model",),
+    "end_user": ("end_user",),
+    "session": ("session",),
+    TAG: (TAG,),
 }
 
 
@@ -41,7 +59,8 @@ class Selection:
 
     ``by`` are some of :data:`GROUPS`. Days are of UTC and say when a record was written, which is when its answer was
     over: the sums of a day that has passed change no more. ``since`` and ``until`` are both included.
-    ``organization`` is an id.
+    ``organization`` is an id. By tag a record with several counts under each of them: such sums add up to more than
+    the whole, which is what records come to that are summed by nothing.
     """
 
     by: Sequence[str]
@@ -97,12 +116,15 @@ def find_organization(connection: Connection, name: str) -> str | None:
 
 
 def _query(connection: Connection, selection: Selection, groups: Sequence[str]) -> Select[Any]:
-    records = usage_records.c
+    records, tags = usage_records.c, _tags(connection)
     columns: dict[str, ColumnElement[Any]] = {
         "day": literal_column(f"usage_records.created_at / {DAY}"),
         "organization": records.organization_id,
         "key": records.credential_id,
         "model": records.model,
+        "end_user": records.end_user,
+        "session": records.session,
+        TAG: tags.c.value,
     }
     currency: ColumnElement[Any] = literal_column(_CURRENCY[connection.dialect.name])
     keys = [*(columns[group] for group in groups), currency]
@@ -120,7 +142,18 @@ def _query(connection: Connection, selection: Selection, groups: Sequence[str]) 
     if "key" in groups:
         query = query.add_columns(func.max(credentials.c.name).label("key_name"))
         joined = joined.outerjoin(credentials, credentials.c.id == records.credential_id)
+    if TAG in groups:
+        # What has no tag stays, under none.
+        joined = joined.outerjoin(tags, true())
     return query.select_from(joined).where(*_conditions(selection)).group_by(*keys).order_by(*keys)
+
+
+def _tags(connection: Connection) -> TableValuedAlias:
+    """The tags of a record, a row each."""
+    if connection.dialect.name == "sqlite":
+        return func.json_each(literal_column(_LISTED)).table_valued("value", name="tags")
+    listed = func.string_to_array(usage_records.c.tags, ",")
+    return func.unnest(listed).table_valued("value", name="tags").render_derived()
 
 
 def _conditions(selection: Selection) -> Iterator[ColumnElement[bool]]:

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from sidecar.cli import keys, orgs, sessions, store, stored
+from sidecar.cli import keys, orgs, requests, sessions, store, stored
 from sidecar.cli.ledger import reconcile, usage
 from sidecar.cli.options import ConfigFile as _ConfigFile
 from sidecar.config.load import ConfigError, load
@@ -22,6 +22,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_
 app.add_typer(orgs.app, name="orgs")
 app.add_typer(keys.app, name="keys")
 app.add_typer(sessions.app, name="sessions")
+app.add_typer(requests.app, name="requests")
 app.add_typer(store.app, name="store")
 app.add_typer(stored.app, name="stored")
 app.command()(usage)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
@@ -17,6 +18,9 @@ class _By(StrEnum):
     ORGANIZATION = "organization"
     KEY = "key"
     MODEL = "model"
+    END_USER = "end_user"
+    SESSION = "session"
+    TAG = "tag"
 
 
 def usage(
@@ -30,8 +34,11 @@ def usage(
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, for spreadsheets.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what was used and what it costs."""
-    from sidecar.admission.usage import Selection, find_organization, read_usage
+    """Show what was used and what it costs.
+
+    By tag, a request with several counts under each of them; the total counts it once.
+    """
+    from sidecar.admission.usage import TAG, Selection, find_organization, read_usage
     from sidecar.cli.transaction import transaction
     from sidecar.cli.usage_view import show_usage
 
@@ -43,7 +50,9 @@ def usage(
         if organization is not None and id_ is None:
             fail(f"There is no organization {organization}.", 1)
         selection = Selection(groups, since and since.date(), until and until.date(), id_)
-        show_usage(groups, read_usage(connection, selection), as_csv=as_csv, as_json=as_json)
+        rows = read_usage(connection, selection)
+        whole = read_usage(connection, replace(selection, by=())) if TAG in groups else None
+        show_usage(groups, rows, whole, as_csv=as_csv, as_json=as_json)
 
 
 def reconcile(

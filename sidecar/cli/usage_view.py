@@ -6,7 +6,7 @@ import csv
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import typer
 
@@ -19,14 +19,19 @@ from sidecar.cli.listing import print_table
 _NO_PRICE = "-"
 
 
-def show_usage(groups: Sequence[str], rows: Iterable[Sums], *, as_csv: bool, as_json: bool) -> None:
-    """Print ``rows``. As CSV and as JSON each is printed as it comes, however many there are."""
+def show_usage(
+    groups: Sequence[str], rows: Iterable[Sums], whole: Iterable[Sums] | None = None, *, as_csv: bool, as_json: bool
+) -> None:
+    """Print ``rows``. As CSV and as JSON each is printed as it comes, however many there are.
+
+    ``whole`` are the sums of all, where the rows do not add up to them.
+    """
     if as_csv:
         _print_csv(groups, rows)
     elif as_json:
         _print_json(rows)
     else:
-        _print_table(groups, rows)
+        _print_table(groups, rows, whole)
 
 
 def _print_csv(groups: Sequence[str], rows: Iterable[Sums]) -> None:
@@ -56,11 +61,17 @@ def _flat(row: Sums) -> dict[str, str | int | None]:
     }
 
 
-def _print_table(groups: Sequence[str], rows: Iterable[Sums]) -> None:
+def _print_table(groups: Sequence[str], rows: Iterable[Sums], whole: Iterable[Sums] | None) -> None:
     """People know organizations by their names; one that is only an id is shown by it."""
     columns = [name for name in columns_of(groups) if name != "organization_name"]
     totals, prices = Counter[str](), Counter[str]()
-    lines = list(_lines(columns, rows, totals, prices))
+    lines = []
+    for row in rows:
+        lines.append(_line(columns, row))
+        if whole is None:
+            _add(row, totals, prices)
+    for row in whole or ():
+        _add(row, totals, prices)
     if lines:
         total = ["Total", *[""] * (len(columns) - 1), *_amounts(totals)]
         money = [_money(price, currency) for currency, price in prices.items()] or [_NO_PRICE]
@@ -70,16 +81,19 @@ def _print_table(groups: Sequence[str], rows: Iterable[Sums]) -> None:
     print_table(heads, lines)
 
 
-def _lines(
-    columns: Sequence[str], rows: Iterable[Sums], totals: Counter[str], prices: Counter[str]
-) -> Iterator[list[str]]:
-    for row in rows:
-        counts = Counter({"requests": row.requests, **row.counts})
-        totals.update(counts)
-        if row.currency is not None:
-            prices[row.currency] += row.price
-        group = {**row.group, "organization": row.group.get("organization_name") or row.group.get("organization", "")}
-        yield [*(group[name] for name in columns), *_amounts(counts), _money(row.price, row.currency)]
+def _line(columns: Sequence[str], row: Sums) -> list[str]:
+    group = {**row.group, "organization": row.group.get("organization_name") or row.group.get("organization", "")}
+    return [*(group[name] for name in columns), *_amounts(_counts(row)), _money(row.price, row.currency)]
+
+
+def _add(row: Sums, totals: Counter[str], prices: Counter[str]) -> None:
+    totals.update(_counts(row))
+    if row.currency is not None:
+        prices[row.currency] += row.price
+
+
+def _counts(row: Sums) -> Counter[str]:
+    return Counter({"requests": row.requests, **row.counts})
 
 
 def _amounts(counts: Counter[str]) -> list[str]:

@@ -76,6 +76,47 @@ def test_people_see_organizations_by_name_and_programs_by_both(run: Run, books: 
     assert (row["organization"], row["organization_name"]) == ("org_b", "acme")
 
 
+def test_the_total_of_usage_by_tag_counts_each_request_once(run: Run, books: Books) -> None:
+    for tags in ("a,b", "b"):
+        books.book(completed(books.admit(tags=tags).id))
+    lines = [line.split() for line in run("usage", "--by", "tag").stdout.splitlines()]
+    assert sorted(line[:2] for line in lines[1:4]) == [["2", "20"], ["a", "1"], ["b", "2"]]
+    assert lines[4][:4] == ["Total", "4", "40", "0"]
+    rows = json.loads(run("usage", "--by", "tag", "--json").stdout)
+    assert {row["tag"]: row["requests"] for row in rows} == {"": 2, "a": 1, "b": 2}
+
+
+def test_requests_are_listed_and_shown(run: Run, books: Books) -> None:
+    place = {"project": "support", "environment": "production"}
+    running = books.admit(**place, tags="a,b")
+    done = books.admit(**place, told_model="acme/small")
+    attempts = '[{"route":"triton","outcome":"completed","status":null}]'
+    books.book(completed(done.id, attempts=attempts, total_ms=7))
+    listed = json.loads(run("requests", "list", "--organization", "org_a", "--project", "support", "--json").stdout)
+    assert [one["id"] for one in listed["data"]] == [done.request_id, running.request_id]
+    assert len(json.loads(run("requests", "list", "--json").stdout)["data"]) == 4
+    rest = json.loads(run("requests", "list", "--after", done.request_id, "--limit", "1", "--json").stdout)
+    assert ([one["id"] for one in rest["data"]], rest["has_more"]) == ([running.request_id], True)
+    lines = [line.split() for line in run("requests", "list", "--limit", "2").stdout.splitlines()]
+    assert lines[1][3:] == ["support/production", "acme/small", "completed", "10", "5", "0.0000045", "USD", "7"]
+    assert lines[2][3:] == ["support/production", "b3os/scripted", "in_progress", "-", "-", "-", "-"]
+    for name in (done.request_id, f"resp_{done.id}"):
+        assert json.loads(run("requests", "show", name, "--json").stdout) == listed["data"][0]
+    shown = [line.split() for line in run("requests", "show", done.request_id).stdout.splitlines()]
+    assert ["attempt", "1", "triton:", "completed"] in shown
+    assert ["usage.output_tokens", "5"] in shown
+    assert ["tags", "a,", "b"] in [
+        line.split() for line in run("requests", "show", running.request_id).stdout.splitlines()
+    ]
+
+
+def test_requests_that_there_are_not(run: Run, books: Books) -> None:
+    assert run("requests", "show", "none", status=1).output == "There is no request none.\n"
+    assert run("requests", "list", "--after", "none", status=1).output == "There is no item none in this list.\n"
+    assert "There is no organization none." in run("requests", "list", "--organization", "none", status=1).output
+    assert "--organization is needed" in run("requests", "list", "--project", "p", status=2).output
+
+
 def test_usage_of_an_organization_that_there_is_not(run: Run, books: Books) -> None:
     assert run("usage", "--organization", "acmee", status=1).output == "There is no organization acmee.\n"
     run("orgs", "create", "acme")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import date, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import insert
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import delete, insert
 
 from sidecar.admission.bill import COUNTS
 from sidecar.admission.usage import Selection, Sums, find_organization, read_usage
@@ -35,6 +38,7 @@ def record(id: str, day: int = 1, **changed: Any) -> dict[str, Any]:
         "total_ms": 5,
         "created_at": day * DAY,
         "txid": 0,
+        **dict.fromkeys(("end_user", "tags", "session")),
     }
     return {**values, **changed}
 
@@ -90,6 +94,39 @@ def test_by_each_group_and_by_several(books: str) -> None:
         ("1970-01-03", "small"): 300,
         ("1970-01-04", "small"): 54_000,
     }
+
+
+def test_by_tag_a_record_counts_under_each_and_the_whole_counts_it_once(store_url: str) -> None:
+    write(
+        store_url,
+        record("1", price=1, tags="a,b", end_user="ada", session="s"),
+        record("2", price=20, tags="b", end_user="ada"),
+        record("3", price=300),
+        record("1-correction", price=4000, tags="a,b", end_user="ada", session="s"),
+    )
+    assert prices(store_url, "tag") == {("a",): 4001, ("b",): 4021, ("",): 300}
+    assert prices(store_url, "tag", "end_user") == {("ada", "a"): 4001, ("ada", "b"): 4021, ("", ""): 300}
+    assert prices(store_url, "session") == {("s",): 4001, ("",): 320}
+    assert {found.group["tag"]: found.requests for found in sums(store_url, "tag")} == {"a": 1, "b": 2, "": 1}
+    (whole,) = sums(store_url)
+    assert (whole.price, whole.requests) == (4321, 3)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.lists(st.sampled_from("abc"), unique=True), st.integers(0, 10**6)), max_size=12))
+def test_sums_by_tag_are_those_of_the_records_that_have_it(store_url: str, made: list[tuple[list[str], int]]) -> None:
+    with connect(store_url) as connection:
+        connection.execute(delete(usage_records))
+    rows = [record(str(n), price=price, tags=",".join(tags) or None) for n, (tags, price) in enumerate(made)]
+    if rows:
+        write(store_url, *rows)
+    expected = Counter[tuple[str, ...]]()
+    for tags, price in made:
+        for tag in tags or [""]:
+            expected[tag,] += price
+    found = prices(store_url, "tag")
+    assert {group: price for group, price in found.items() if price} == dict(expected - Counter())
+    assert sum(prices(store_url).values()) == sum(price for _, price in made)
 
 
 def test_both_ends_of_a_time_are_included(books: str) -> None:

@@ -21,8 +21,11 @@ class Limits:
     """Bytes of one gRPC message that the peer sends."""
     max_header_bytes: int = 16 * 1024
     """Bytes of one stream's headers: as they come, and decompressed as RFC 9113, section 6.5.2 counts them."""
-    stream_window: int = 256 * 1024
-    """Bytes that the peer may send on a stream before we let it send more."""
+    stream_window: int = 64 * 1024
+    """Bytes that the peer may send on a stream before we let it send more.
+
+    It is also the most that one stream can have handled in one turn of the loop, while all others wait.
+    """
     connection_window: int = 4 * 1024 * 1024
     """The same for all streams together."""
     max_idle_frames: int = 10_000

@@ -48,9 +48,9 @@ class LaneSize:
 LANES = (
     # On the loop: one takes less than a millisecond, and so does handing it to a thread and back. Several of one read
     # share a write to Envoy, which wakes Envoy once: that saves more than the turns of the loop cost others.
-    LaneSize(_TINY_BYTES, at_once=4, places=512),
+    LaneSize(_TINY_BYTES, at_once=4, places=2048),
     # In threads: to send so few bytes to another process would take longer than they do.
-    LaneSize(_SMALL_BYTES, at_once=2, places=512),
+    LaneSize(_SMALL_BYTES, at_once=2, places=2048),
     # The others in processes of their own.
     LaneSize(256 * 1024, at_once=1, places=512),
     LaneSize(1024 * 1024, at_once=1, places=64),

@@ -69,7 +69,7 @@ def test_a_long_answer_is_counted_as_it_comes(unit: str) -> None:
         counted.append(len(text))
         return BYTES(text)
 
-    text = unit * (100_000 // len(unit))
+    text = "".join(f"{unit * (1000 // len(unit))}{number}" for number in range(100))
     running = RunningCount(count)
     for at in range(0, len(text), 7):
         running.add(text[at : at + 7])
@@ -83,3 +83,14 @@ def test_a_long_answer_is_counted_as_it_comes(unit: str) -> None:
 def test_english_is_counted_exactly() -> None:
     text = "\n".join(SENTENCES[:3] * 200)
     assert total(BYTES, parts(text, [5] * 10_000)) == BYTES(text)
+
+
+def test_spaces_without_end_are_counted_once() -> None:
+    counted: list[int] = []
+
+    def count(text: str) -> int:
+        counted.append(len(text))
+        return BYTES(text)
+
+    assert total(count, [" " * 3500] * 100) == 50 * BYTES(" " * 7000)
+    assert counted == [7000, 0]

@@ -13,7 +13,7 @@ _QUIET_PLACE = re.compile(r".*[^\W\d_](?=[ \n][^\W\d_])", re.DOTALL)
 
 
 class RunningCount:
-    """Counts like ``count``, which tells the tokens of a whole text, and holds a chunk of text at most.
+    """Counts like ``count``, which tells the tokens of a whole text, and holds two chunks of text at most.
 
     Chunks end between two words. A vocabulary of bytes cuts there itself, and the count is exact. Where there is no
     such place in a chunk, or where the vocabulary treats the beginning of a text in its own way, each further chunk may
@@ -25,6 +25,8 @@ class RunningCount:
         self._pieces: list[str] = []
         self._characters = 0
         self._tokens = 0
+        self._last_chunk = ""
+        self._last_count = 0
 
     def add(self, text: str) -> None:
         """The text goes on with ``text``."""
@@ -46,7 +48,11 @@ class RunningCount:
         text = "".join(self._pieces)
         quiet = _QUIET_PLACE.match(text)
         end = quiet.end() if quiet else len(text)
-        self._tokens += self._count(text[:end])
+        chunk = text[:end]
+        # A model that has lost its way writes spaces without end, most of all where a guide lets it write nothing else.
+        if chunk != self._last_chunk:
+            self._last_chunk, self._last_count = chunk, self._count(chunk)
+        self._tokens += self._last_count
         self._keep(text[end:])
 
     def _keep(self, text: str) -> None:

@@ -31,7 +31,8 @@ WAIT_SECONDS = 10.0
 
 _FIRST_PAUSE_SECONDS = 0.05
 _LONGEST_PAUSE_SECONDS = 0.5
-_MOST_KEYS_TRIED = 3
+# To make a key is one, to use it another.
+_MOST_ATTEMPTS = 8
 
 
 class Forbidden(Exception):
@@ -85,7 +86,7 @@ class StoredResponses:
         if record.too_large:
             return False
         organization = record.place.owner.organization
-        for _ in range(_MOST_KEYS_TRIED):
+        for _ in range(_MOST_ATTEMPTS):
             sealed = await self._store.read(partial(self._sealed, record=record))
             if sealed is None:
                 new = NewKey.make(self._masters, organization, self._random, time.time_ns() // 1_000_000)

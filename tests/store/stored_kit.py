@@ -11,13 +11,14 @@ from sqlalchemy import Connection, text
 
 from sidecar.responses.ids import ResponseIds
 from sidecar.store import connect
-from sidecar.stored.chain import read_chain
+from sidecar.stored.chain import Chain, NotStored, StillMade, read_chain
 from sidecar.stored.items import input_items, to_lines
 from sidecar.stored.keep import Keep, Kept
 from sidecar.stored.keys import AddKey, NewKey, key_of
 from sidecar.stored.master_keys import MasterKeys
 from sidecar.stored.owner import Owner
 from sidecar.stored.record import NONCES_BYTES, Record
+from tests.store.stored_model import View
 
 OWNER = Owner("org_a", "support", "production")
 MASTERS = MasterKeys([bytes(range(32))])
@@ -51,10 +52,33 @@ def keep(connection: Connection, *records: Record, masters: MasterKeys = MASTERS
 
 def texts(connection: Connection, owner: Owner, id_: str, masters: MasterKeys = MASTERS) -> list[str]:
     """What was said in the conversation that ends with a response, as far as its owner can read it."""
-    items = [
-        json.loads(line) for text_ in read_chain(connection, masters, owner, id_).items() for line in text_.split(b"\n")
-    ]
+    return _texts(read_chain(connection, masters, owner, id_))
+
+
+def view(connection: Connection, owner: Owner, id_: str) -> View:
+    """What ``owner`` gets of the conversation that ends with a response."""
+    try:
+        chain = read_chain(connection, MASTERS, owner, id_)
+    except (NotStored, StillMade) as error:
+        return type(error)
+    return _texts(chain)[::2], chain.whole
+
+
+def _texts(chain: Chain) -> list[str]:
+    items = [json.loads(line) for text_ in chain.items() for line in text_.split(b"\n")]
     return [one["content"] if isinstance(one["content"], str) else one["content"][0]["text"] for one in items]
+
+
+def empty(connection: Connection) -> None:
+    """Let nothing be stored, for nobody."""
+    for table in ("stored_contents", "stored_responses", "stored_keys", "zero_retention"):
+        connection.execute(text(f"DELETE FROM {table}"))
+
+
+def make_older(connection: Connection, microseconds: int) -> None:
+    """Let all responses be so much older."""
+    older = text("UPDATE stored_responses SET expires_at = expires_at - :t WHERE expires_at > 0")
+    connection.execute(older, {"t": microseconds})
 
 
 def rows(url: str, sql: str, **values: Any) -> list[dict[str, Any]]:
@@ -63,8 +87,6 @@ def rows(url: str, sql: str, **values: Any) -> list[dict[str, Any]]:
 
 
 def let_pass(url: str, microseconds: int) -> None:
-    """Let all responses be so much older."""
+    """The same, in a store."""
     with connect(url) as connection:
-        connection.execute(
-            text("UPDATE stored_responses SET expires_at = expires_at - :t WHERE expires_at > 0"), {"t": microseconds}
-        )
+        make_older(connection, microseconds)

@@ -35,6 +35,8 @@ class Facts:
         self.catalog = catalog
         self.request = request
         self.entropy = entropy
+        self.seconds = surface.bounds.seconds
+        """How long the request may take."""
         self.response: Json | None = None
         """The response once it is whole, be it complete or not."""
         self._answers: dict[type[Ask[Any]], Any] = {}

@@ -8,7 +8,7 @@ the upstream is called, and then a head, a body and an end go to the client. Ask
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sidecar.exchange.asks import Ask, LastAsk
@@ -29,8 +29,8 @@ class CallUpstream:
 
     path: str
     content_type: str
-    headers: Mapping[str, str]
-    body: bytes
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
     host: str = TRITON
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 from sidecar.exchange.commands import CallUpstream
 from sidecar.exchange.events import UpstreamEnd, UpstreamHead
@@ -35,7 +35,7 @@ class Growing(Protocol):
 class LiveAnswer(ABC):
     """The answer to ``call``. ``answer`` is where its bytes go; it changes between two calls only."""
 
-    comments_count: ClassVar[bool] = True
+    comments_count = True
     """Whether bytes that complete no event show that the model is at work."""
 
     answer: Growing

@@ -15,12 +15,14 @@ from sidecar.backends.triton.contracts.contract import Contract, Generation
 from sidecar.backends.triton.frames import frame
 from sidecar.backends.triton.reader import TritonReader
 from sidecar.exchange.asks import Ask, Facts
-from sidecar.exchange.catalog import Catalog, ServedModel
+from sidecar.exchange.catalog import Catalog, ServedModel, ServedNative
 from sidecar.exchange.commands import CallUpstream
 from sidecar.exchange.compaction import Compaction, CompactionLive, asked_to_summarise, kept_items
-from sidecar.exchange.earlier import Continued, Earlier, Keeping, own_param
+from sidecar.exchange.earlier import Continued, Earlier, own_param
 from sidecar.exchange.forwarded import forwarded_headers
+from sidecar.exchange.keeping import check_stores, keeping_of
 from sidecar.exchange.live import LiveAnswer
+from sidecar.exchange.native_plan import native_plan
 from sidecar.exchange.planned import Plan
 from sidecar.exchange.report import TRITON, Attempt, Report
 from sidecar.exchange.triton_live import TritonLive
@@ -31,7 +33,6 @@ from sidecar.guidance.decision import Guidance, plan_guidance
 from sidecar.guidance.guides import Guide
 from sidecar.images.image import Image, ImageRef
 from sidecar.prompts.renderer import Prompt
-from sidecar.responses.caller import Caller
 from sidecar.responses.compaction import uncompacted
 from sidecar.responses.compaction_events import CompactionWriter
 from sidecar.responses.errors import ApiError
@@ -42,12 +43,10 @@ from sidecar.responses.open_calls import CallType
 from sidecar.responses.open_items import ReasoningForm
 from sidecar.responses.request import ResponsesRequest
 from sidecar.responses.sealing import TeamSeal
-from sidecar.stored.items import input_items, to_lines
-from sidecar.stored.owner import Owner
-from sidecar.stored.seals import Place
 from sidecar.surfaces.compaction import with_trigger
 from sidecar.surfaces.endpoints import Operation
 from sidecar.surfaces.limits import check_limits, check_size
+from sidecar.surfaces.names import Named, Names
 from sidecar.surfaces.surface import Surface
 
 # Nucleus sampling with 0 keeps only the most probable token; runtimes take values above 0 only.
@@ -167,15 +166,20 @@ def make_plan(facts: Facts, earlier: Earlier | None = None) -> Plan | Continued:
     names, team = catalog.names(surface), event.caller.organization
     values, before = surface.read(event.headers, event.body), earlier.items() if earlier is not None else None
     compacts = surface.target(event.headers).operation is Operation.COMPACT_RESPONSE
+    native = _native_model(values, names, team, catalog)
+    if native is not None:
+        if compacts:
+            message = "This model has no route that is certified for compaction."
+            raise ApiError("unsupported_parameter", message, "model")
+        return native_plan(facts, values, before, *native)
     if compacts:
         values = with_trigger(values, surface.unsupported)
     request = surface.check(values, lambda name: names.preset(name, team), before)
-    _check_stores(surface, request)
+    check_stores(surface, request)
     attribution = surface.attribution(event.headers, request)
     named = names.find(request.model, team)
     model = catalog.model(named.model)
-    if not isinstance(model, ServedModel):
-        raise ApiError("model_not_available", f"{named.told} is not served yet", "model")
+    assert isinstance(model, ServedModel), "the others have been planned"
     settings, contract = model.settings, model.contract
     check_limits(request, event.body_bytes, settings.limits)
     if contract is None:
@@ -242,28 +246,19 @@ def make_plan(facts: Facts, earlier: Earlier | None = None) -> Plan | Continued:
         called_as={tool.name: tool.called_as for tool in request.tools if tool.called_as != "function_call"},
         compaction=compaction,
         endpoint="responses.compact" if compacts else "responses",
-        keeping=None if compacts else _keeping(request, event.caller, ids, values["input"], before),
+        keeping=None if compacts else keeping_of(request, event.caller, ids, values["input"], before),
     )
 
 
-def _check_stores(surface: Surface, request: ResponsesRequest) -> None:
-    """Refuse what needs something stored where nothing is."""
-    for param in ("previous_response_id", "store"):
-        if getattr(request, param) and not surface.stores:
-            message = f"{param} is not supported: no responses are stored here; send the conversation as 'input'."
-            raise ApiError("unsupported_parameter", message, param)
-
-
-def _keeping(
-    request: ResponsesRequest, caller: Caller, ids: ResponseIds, given: str | list[Json], before: Sequence[Json]
-) -> Keeping | None:
-    """Where the response is stored: if the client says so, or says nothing and continues one that is."""
-    previous = request.previous_response_id
-    if not (request.store if "store" in request.model_fields_set else previous is not None):
-        return None
-    place = Place(ids.response, Owner.of(caller), previous)
-    items = input_items(given, ids, {str(item.get("id")) for item in before})
-    return Keeping(place, to_lines(items))
+def _native_model(values: Json, names: Names, team: str, catalog: Catalog) -> tuple[Named, ServedNative] | None:
+    """The model that a request asks for, where native upstreams serve it; other faults of its name come later."""
+    name = values.get("model")
+    try:
+        named = names.find(name, team) if isinstance(name, str) else None
+    except ApiError:
+        named = None
+    model = catalog.model(named.model) if named is not None else None
+    return (named, model) if named is not None and isinstance(model, ServedNative) else None
 
 
 def most_bytes(surface: Surface, catalog: Catalog) -> int:

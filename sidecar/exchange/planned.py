@@ -70,6 +70,16 @@ class Plan(ABC):
         raise AssertionError("it has no images to load")
 
     @property
+    def searches(self) -> bool:
+        """Whether the model may search the web, which takes longer."""
+        return False
+
+    @property
+    def route(self) -> str:
+        """``local`` where a model of our own answers, ``gateway`` where a native upstream does."""
+        return "local"
+
+    @property
     def remedy(self) -> str:
         """What the operator can do about broken characters in answers; empty where nothing."""
         return ""

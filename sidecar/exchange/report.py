@@ -50,12 +50,14 @@ class Attempt:
     """One route that was tried: its name, never its host or a word of it.
 
     ``outcome`` is ``completed``, ``incomplete`` or an error's code, ``None`` until the attempt is over; ``status`` the
-    HTTP status that the upstream answered with, where that is what it speaks.
+    HTTP status that the upstream answered with, where that is what it speaks, and ``ms`` for how many milliseconds the
+    head of its answer was waited for.
     """
 
     route: str
     outcome: str | None = None
     status: int | None = None
+    ms: int | None = None
 
 
 TRITON = "triton"

@@ -6,14 +6,16 @@ ask that is answered, a tick or an abort may send as well.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Protocol
 
 from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, ProcessingResponse
 
-from sidecar.exchange.commands import CallUpstream, Command, Finish, SendBody, SendHead
-from sidecar.exchange.events import Abort, ClientGone, RequestComplete, Tick, UpstreamEnd
+from sidecar.backends.native.failures import UNREACHABLE
+from sidecar.exchange.commands import TRITON, CallUpstream, Command, Finish, SendBody, SendHead
+from sidecar.exchange.events import Abort, ClientGone, RequestComplete, Tick, UpstreamEnd, UpstreamHead
 from sidecar.exchange.exchange import Exchange
 from sidecar.extproc import messages
 from sidecar.extproc.driver import Clock, Driver, Observer, Performers
@@ -22,6 +24,8 @@ from sidecar.extproc.wires import Wire, WireEnd
 from sidecar.responses.errors import ApiError
 from sidecar.responses.marks import NOTHING
 from sidecar.responses.reply import Reply
+
+_log = logging.getLogger(__name__)
 
 
 class Transport(Protocol):
@@ -92,6 +96,10 @@ class Session:
     def congested(self) -> bool:
         """Whether what was sent still waits for Envoy to read it."""
         return self._transport.congested
+
+    def upstream_head(self, status: int, headers: Mapping[str, str]) -> None:
+        """Take the head of the upstream's answer."""
+        self._send_all(self._driver.handle(UpstreamHead(status, headers, self._clock.monotonic())))
 
     def upstream(self, data: bytes) -> None:
         """Take bytes of the upstream's answer that do not come in Envoy's messages."""
@@ -216,6 +224,10 @@ class Session:
                     last += metadata_of(self._exchange.report, answered=True)
                     yield from ((message, self.delivered.written) for message in (*earlier, last))
                     self._close()
+                    return
+                case CallUpstream(host=host) if host != TRITON and not self._wire.reaches_all:
+                    _log.error("a route asks for another wire than the tunnel, which native upstreams need")
+                    self.abort(UNREACHABLE.error("the wire does not reach it"))
                     return
                 case CallUpstream():
                     self._take = self._take_upstream

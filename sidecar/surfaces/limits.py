@@ -20,12 +20,13 @@ def check_size(body_bytes: int, limit: int, who: str) -> None:
 def check_limits(request: ResponsesRequest, body_bytes: int, limits: RequestLimits) -> None:
     """Raise :class:`ApiError` ``payload_too_large`` or ``invalid_request`` where a request exceeds ``limits``."""
     check_size(body_bytes, limits.max_request_bytes, "this model")
-    _check_count("items", len(request.input), limits.max_items, "input")
-    _check_count("tools", len(request.tools), limits.max_tools, "tools")
-    _check_count("images", _count_images(request), limits.max_images, "input")
+    check_count("items", len(request.input), limits.max_items, "input")
+    check_count("tools", len(request.tools), limits.max_tools, "tools")
+    check_count("images", _count_images(request), limits.max_images, "input")
 
 
-def _check_count(noun: str, count: int, limit: int, param: str) -> None:
+def check_count(noun: str, count: int, limit: int, param: str) -> None:
+    """Raise :class:`ApiError` ``invalid_request`` for more than ``limit`` of what ``noun`` names, in ``param``."""
     if count > limit:
         raise ApiError("invalid_request", f"'{param}' holds {count} {noun}; this model accepts at most {limit}.", param)
 

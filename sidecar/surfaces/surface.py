@@ -56,8 +56,9 @@ class Surface:
     not take, with ``{name}`` in it. ``checks`` are further rules, run in order on a request that passed the table.
 
     What it answers: ``new_response`` makes the response object of a request from its id and creation time (seconds
-    since the epoch); ``extension`` makes the members that the final response has beyond it, from the node's name and
-    timings in milliseconds. ``error_members`` are those of an error body, from the error and the request's id;
+    since the epoch); ``extension`` makes the members that the final response has beyond it, from the node's name,
+    timings in milliseconds and the route that the answer came by: ``local``, or ``gateway`` for a native upstream's.
+    ``error_members`` are those of an error body, from the error and the request's id;
     ``codes`` are the codes it can have. ``schemas`` are the JSON Schemas of what this surface's answers have of their
     own, by name: ``Response``, and any that replaces a general one. ``title`` and ``description`` head its documents,
     ``example`` is a request for them.
@@ -69,7 +70,9 @@ class Surface:
     something, each with what. ``tells_notes`` is whether the list of models says how they are served.
 
     ``settings`` are the operator's; ``sealer`` seals reasoning, where they want that, and reads it when it comes back.
-    ``stores`` is whether responses can be stored.
+    ``stores`` is whether responses can be stored. ``native`` reads requests for models of native upstreams, whose
+    answers pass through, and opens their responses; without it they are read as others are, and of the upstream's
+    response only what the answer decides is told.
     """
 
     title: str
@@ -80,7 +83,7 @@ class Surface:
     unsupported: str
     codes: tuple[str, ...]
     new_response: Callable[[ResponsesRequest, str, int], Json]
-    extension: Callable[[str, Mapping[str, float]], Json]
+    extension: Callable[[str, Mapping[str, float], str], Json]
     schemas: Mapping[str, Json]
     type_words: TypeWords
     example: Json
@@ -98,6 +101,7 @@ class Surface:
     settings: SurfaceSettings = field(default_factory=SurfaceSettings)
     sealer: Sealer | None = None
     stores: bool = False
+    native: Surface | None = None
 
     def target(self, headers: Mapping[str, str]) -> Target:
         """What a request is for, by ``:method`` and ``:path``; raises :class:`ApiError` where there is nothing."""

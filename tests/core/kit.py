@@ -13,7 +13,7 @@ from sidecar.backends.triton.frames import TRAILERS_FLAG, GrpcStatus, frame
 from sidecar.backends.triton.protocol import service_pb2
 from sidecar.config.model import RequestLimits
 from sidecar.config.models import ModelConfig
-from sidecar.exchange.catalog import Catalog, ServedModel
+from sidecar.exchange.catalog import Catalog, Served, ServedModel
 from sidecar.exchange.check_guides import CheckGuides
 from sidecar.exchange.commands import CallUpstream, Command, Finish, SendBody, SendHead
 from sidecar.exchange.events import Answered, Event, RequestComplete, UpstreamEnd
@@ -128,7 +128,7 @@ def image_model(max_images: int = 2) -> ServedModel:
     return model(renderer=ImageRenderer(5), contract=Vllm(inputs, batched=False, max_images=max_images))
 
 
-def catalog(*models: ServedModel) -> Catalog:
+def catalog(*models: Served) -> Catalog:
     return Catalog("n1", 3.0, models or (model(),))
 
 

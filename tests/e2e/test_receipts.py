@@ -82,7 +82,7 @@ def test_a_receipt_and_the_ledger_agree(stack: LocalStack, key: str) -> None:
         "mine",
     )
     assert (told["project"], told["environment"], told["stream"]) == ("receipts", "production", False)
-    assert told["attempts"] == [{"route": "triton", "outcome": "incomplete", "status": None}]
+    assert told["attempts"] == [{"route": "triton", "outcome": "incomplete", "status": None, "ms": None}]
     usage = response["usage"]
     assert (told["usage"]["input_tokens"], told["usage"]["output_tokens"]) == (usage["input_tokens"], 3)
     (record,) = LocalLedger(stack).rows("SELECT * FROM usage_records WHERE request_id = :id", id=request_id)

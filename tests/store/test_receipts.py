@@ -20,7 +20,7 @@ from tests.store.ledger_kit import MODEL, PRICE, PRICED, Books, completed, reque
 
 PLACE = {"organization_id": "org_a", "project": "support", "environment": "production"}
 LOG = Log("org_a", "support", "production")
-ATTEMPTS = [{"route": "triton", "outcome": "completed", "status": None}]
+ATTEMPTS = [{"route": "triton", "outcome": "completed", "status": None, "ms": None}]
 
 
 def receipt(books: Books, request_id: str, log: Log = LOG) -> Any:

@@ -20,6 +20,9 @@ from sidecar.responses.json_text import Json
 SHORT_SECONDS = 10
 """A limit of the upstream that is over so soon is one of the moment; another one is that of our account there."""
 
+OWN_REPLY = "x-local-reply"
+"""The header of answers that Envoy's egress listener makes itself, in place of an upstream's."""
+
 _BACKEND = "infer_backend_unavailable"
 _NOT_AVAILABLE = "The model's provider is not available; try again shortly."
 _REFUSED_US = "The model's provider does not serve this model now."
@@ -85,18 +88,20 @@ def refusal_of(status: int | None, headers: Mapping[str, str], body: Json) -> Re
     ``headers`` have lower-case names; ``body`` is the answer's, empty where that is no JSON object.
     """
     told = _error_of(body)
-    if status is None or "x-local-reply" in headers:
+    if status is None or OWN_REPLY in headers:
         failure = TIMEOUT if status == HTTPStatus.GATEWAY_TIMEOUT else UNREACHABLE
         return Refusal(failure.error(f"HTTP {status}"), elsewhere=True)
     words = f"HTTP {status}: {told.get('code')} {told.get('type')}: {told.get('message')}"
+    by_code, wait = _by_code(told), _wait(headers)
+    retry_after = None if wait is None else max(1, round(wait))
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return Refusal(_BY_STATUS.get(status, _BROKEN).error(words), True)
+        failure = _LIMITED if by_code is _LIMITED else _BY_STATUS.get(status, _BROKEN)
+        return Refusal(replace(failure.error(words), retry_after=retry_after), elsewhere=True)
     if status < HTTPStatus.BAD_REQUEST:
         return Refusal(NOT_ITS_PROTOCOL.error(words), elsewhere=False)
-    failure = _by_code(told) or _BY_STATUS.get(status, _REFUSED)
+    failure = by_code or _BY_STATUS.get(status, _REFUSED)
     if status == HTTPStatus.TOO_MANY_REQUESTS:
-        wait = _wait(headers)
-        error = replace(failure.error(words), retry_after=None if wait is None else max(1, round(wait)))
+        error = replace(failure.error(words), retry_after=retry_after)
         return Refusal(error, elsewhere=wait is not None and wait <= SHORT_SECONDS)
     error = failure.error(words)
     if failure is _REFUSED:

@@ -11,7 +11,6 @@ ends it is not passed on but given to the exchange as ``response``.
 
 from __future__ import annotations
 
-from sidecar.backends.backend import FinishReason
 from sidecar.backends.native.events import Event, EventBlocks, event_of
 from sidecar.backends.native.failures import ENDED_EARLY, NOT_ITS_PROTOCOL, failure_of
 from sidecar.backends.native.json_values import read_object
@@ -30,7 +29,7 @@ _OPENING = frozenset({b"response.created", b"response.queued", b"response.in_pro
 _ENDING = frozenset({b"response.completed", b"response.incomplete"})
 _FAILING = frozenset({b"error", b"response.failed", b"response.cancelled"})
 _READ = _OPENING | _ENDING | _FAILING
-_FINISH: dict[str, FinishReason] = {"completed": "stop", "incomplete": "length"}
+_WHOLE = ("completed", "incomplete")
 _DELTA, _DELTA_MEMBER = b".delta", b'"delta":"'
 _NUMBER_MEMBER = b'"sequence_number":'
 
@@ -111,12 +110,6 @@ class StreamReader:
             raise ENDED_EARLY.error()
         return events
 
-    @property
-    def finish_reason(self) -> FinishReason:
-        """Why a whole answer has ended."""
-        assert self.response is not None
-        return _FINISH[self.response["status"]]
-
     def finish(self, response: Json) -> bytes:
         """The event that ends the stream with ``response``."""
         return _written(self._ending["type"].encode(), {**self._ending, "response": response}) + b"\n\n"
@@ -193,26 +186,11 @@ class JsonReader:
         self.begun = self.stopped = True
         return b""
 
-    @property
-    def finish_reason(self) -> FinishReason:
-        """Why a whole answer has ended."""
-        assert self.response is not None
-        return _FINISH[self.response["status"]]
-
-    def finish(self, response: Json) -> bytes:
-        """The body."""
-        return json_bytes(response)
-
-
-def searches_in(response: Json) -> int:
-    """How many searches of the web a response tells of."""
-    return sum(item["type"] == "web_search_call" for item in response["output"])
-
 
 def _checked(response: Json) -> Json:
     """A whole response, of which others read the status and the items."""
     output = response.get("output")
-    known = response.get("status") in _FINISH and isinstance(output, list)
+    known = response.get("status") in _WHOLE and isinstance(output, list)
     if not known or not all(isinstance(item, dict) and isinstance(item.get("type"), str) for item in output or ()):
         raise NOT_ITS_PROTOCOL.error("no whole response")
     return response

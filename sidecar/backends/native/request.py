@@ -6,7 +6,7 @@ It is stateless there: ``store`` is false, and the whole conversation is in it. 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sidecar.responses.items import input_list
@@ -60,17 +60,22 @@ def request_headers(forwarded: Mapping[str, str], authorization: str, *, stream:
     return {**headers, **forwarded}
 
 
-def estimated_tokens(values: Mapping[str, Any], earlier: Sequence[Json], body: bytes) -> int:
-    """How many tokens the prompt of ``body`` probably has, made of ``values`` and ``earlier`` items.
+def estimated_tokens(items: Iterable[Json], body: bytes) -> int:
+    """How many tokens the prompt of ``body``, whose conversation is ``items``, probably has.
 
     One for every four bytes, or for a character beyond ASCII, and :data:`IMAGE_TOKENS` for an image, whose own bytes
     do not count.
     """
-    images = [url for item in (*earlier, *input_list(values["input"])) for url in _images(item)]
+    images = [_url(part) for item in items for _, part in _images(item)]
     pictures = sum(len(url) for url in images if url.startswith("data:"))
     ascii_bytes = len(body.translate(None, _NOT_ASCII))
     others = len(body.translate(None, _NO_FIRST_BYTE))
     return (ascii_bytes - pictures) // 4 + others + IMAGE_TOKENS * len(images) + 1
+
+
+def image_places(items: Iterable[Json]) -> list[str]:
+    """The paths of all images in the conversation ``items``."""
+    return [f"input[{index}].{place}" for index, item in enumerate(items) for place, _ in _images(item)]
 
 
 def _as_sent(item: Json) -> Json:
@@ -81,9 +86,12 @@ def _as_sent(item: Json) -> Json:
     return item
 
 
-def _images(item: Json) -> list[str]:
-    parts = [part for name in ("content", "output") if isinstance(item.get(name), list) for part in item[name]]
-    return [_url(part) for part in parts if isinstance(part, dict) and part.get("type") == "input_image"]
+def _images(item: Json) -> Iterator[tuple[str, Json]]:
+    for name in ("content", "output"):
+        parts = item.get(name)
+        for index, part in enumerate(parts if isinstance(parts, list) else ()):
+            if isinstance(part, dict) and part.get("type") == "input_image":
+                yield f"{name}[{index}]", part
 
 
 def _url(part: Json) -> str:

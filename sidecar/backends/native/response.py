@@ -13,24 +13,21 @@ from sidecar.responses.usage import Usage
 class Telling:
     """How a response is told: ``ours`` are the members that the upstream's never replace.
 
-    ``defaults`` is the whole object as a surface opens it, for what the upstream leaves out. Where it is ``closed``,
-    nothing beyond these members is told.
+    ``defaults`` is the whole object as a surface opens it, for what the upstream leaves out. ``taken`` are the members
+    that are the upstream's to tell; without it, all others.
     """
 
     defaults: Json
     ours: Json
-    closed: bool
+    taken: frozenset[str] | None = None
 
     def of(self, response: Json) -> Json:
         """The upstream's ``response`` as it is told."""
         known = self.defaults
-        theirs = {name: value for name, value in response.items() if not self.closed or name in known}
-        usage = response.get("usage")
-        if isinstance(usage, dict):
-            theirs["usage"] = {
-                **Usage().to_json(),
-                **{name: value for name, value in usage.items() if value is not None},
-            }
+        theirs = {name: value for name, value in response.items() if self.taken is None or name in self.taken}
+        if isinstance(usage := theirs.get("usage"), dict):
+            told = {name: value for name, value in usage.items() if value is not None}
+            theirs["usage"] = {**Usage().to_json(), **told}
         return {**known, **theirs, **self.ours}
 
 

@@ -66,7 +66,7 @@ class _Generating(PhaseWithFacts):
     def _final_response(self) -> Json:
         context, timing = self._context, self._context.report.timing
         told = timing.stream_ms() if self._live.plan.stream else timing.whole_ms()
-        return {**self._live.response(), **context.surface.extension(context.catalog.node, told)}
+        return {**self._live.response(), **context.surface.extension(context.catalog.node, told, self._live.plan.route)}
 
 
 class Calling(_Generating):
@@ -105,9 +105,10 @@ class Calling(_Generating):
             reserved.slot.note(input_tokens=usage.input_tokens, cached_tokens=usage.cached_tokens, guided=guided)
 
     def _read(self, data: bytes, at: float) -> Step:
-        self._upstream_at = at
         answer = self._live.answer
         events = answer.feed(data)
+        if self._live.comments_count:
+            self._upstream_at = at
         if not answer.begun:
             if answer.failure is not None:
                 raise answer.failure

@@ -90,7 +90,7 @@ class PhaseWithFacts(Phase):
     def __init__(self, context: Context, facts: Facts) -> None:
         super().__init__(context)
         self._facts = facts
-        self.deadline_at = facts.request.head_at + context.surface.bounds.seconds
+        self.deadline_at = facts.request.head_at + facts.seconds
 
     def fail(self, error: ApiError) -> Step:
         """As before, and the client is told how it stands with its limits."""

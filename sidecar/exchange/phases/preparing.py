@@ -87,6 +87,8 @@ def _next_ask(context: Context, facts: Facts, left: Sequence[type[Ask[Any]]], at
         if ask is not None:
             return Preparing(context, facts, ask, left[index + 1 :], at), [ask]
     plan = plan_of(facts)
+    if plan.searches:
+        facts.seconds = context.surface.bounds.search_seconds
     live = plan.live(facts.get(FetchImages), context.report, at)
     report, reserved = context.report, facts.get(Reserve)
     if reserved is not None:

@@ -17,7 +17,7 @@ from http import HTTPStatus
 from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest
 
 from sidecar.backends.triton.frames import status_of
-from sidecar.exchange.commands import CallUpstream
+from sidecar.exchange.commands import TRITON, CallUpstream
 from sidecar.extproc import by_hand, messages
 from sidecar.extproc.wires.http1 import Http1Error, ResponseReader, size_line
 from sidecar.extproc.wires.wire import EnvoysCall, Recipient, WireEnd
@@ -27,23 +27,42 @@ _ON_HTTP1 = {"application/grpc": "application/grpc-web+proto"}
 
 
 class TunnelWire(EnvoysCall):
-    """One call through the tunnel."""
+    """The calls through one tunnel, one after another: of those to Triton there is one."""
+
+    reaches_all = True
 
     def __init__(self) -> None:
         self._response = ResponseReader()
         self._between_chunks = False
         self._ended = False
+        self._is_open = False
+        self._is_closed = False
+        # Of the call to another host than Triton's: who is told the head of the answer, until it has come.
+        self._is_native = False
+        self._head_to: Recipient | None = None
 
     def call(self, call: CallUpstream, request_headers: Mapping[str, str], recipient: Recipient) -> Iterator[bytes]:
-        """Open the tunnel and write the request. The request side never ends: its end would look like a client gone."""
-        yield messages.request_headers().SerializeToString()
+        """Open the tunnel, unless it is, and write the request.
+
+        The request side never ends: its end would look like a client gone.
+        """
+        if self._is_closed:
+            recipient.upstream_ended(WireEnd(False, None, None))
+            return
+        if not self._is_open:
+            self._is_open = True
+            yield messages.request_headers().SerializeToString()
+        native = call.host != TRITON
         head = {
-            "host": "triton",
+            "host": call.host,
             "content-type": _ON_HTTP1.get(call.content_type, call.content_type),
             "content-length": str(len(call.body)),
-            "connection": "close",
+            # A native upstream's answer may be followed by another call.
+            "connection": "keep-alive" if native else "close",
             **call.headers,
         }
+        self._is_native, self._head_to = native, recipient if native else None
+        self._response, self._ended = ResponseReader(), False
         lines = "".join(f"{name}: {value}\r\n" for name, value in head.items())
         before = f"POST {call.path} HTTP/1.1\r\n{lines}\r\n".encode("latin-1")
         for message in messages.request_body(call.body, end=False, head=before):
@@ -82,13 +101,18 @@ class TunnelWire(EnvoysCall):
 
     def _read(self, data: bytes, closed: bool) -> tuple[bytes, WireEnd | None]:
         response = self._response
+        self._is_closed = closed
         try:
             body = response.feed(data)
         except Http1Error:
             return b"", self._end(False, response.status)
-        self._between_chunks = response.status == HTTPStatus.OK and response.between_chunks
+        wanted = response.status == HTTPStatus.OK
+        self._between_chunks = wanted and response.between_chunks
+        if self._head_to is not None and response.status is not None:
+            recipient, self._head_to = self._head_to, None
+            recipient.upstream_head(response.status, response.headers)
         end = self._end(response.complete, response.status) if response.complete or closed else None
-        return body if response.status == HTTPStatus.OK else b"", end
+        return body if wanted or self._is_native else b"", end
 
     def _end(self, whole: bool, http_status: int | None) -> WireEnd:
         self._between_chunks, self._ended = False, True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from sidecar.backends.triton.frames import GrpcStatus
 from sidecar.exchange.commands import CallUpstream
@@ -26,6 +26,9 @@ class Recipient(Protocol):
     def congested(self) -> bool:
         """Whether what came of earlier bytes still waits for Envoy to read it."""
 
+    def upstream_head(self, status: int, headers: Mapping[str, str]) -> None:
+        """Take the head of the upstream's answer, before any bytes of it; of calls to another host than Triton's."""
+
     def upstream(self, data: bytes) -> None:
         """Take bytes of the upstream's answer, split anywhere."""
 
@@ -38,6 +41,9 @@ class Wire(ABC):
 
     body: Callable[[bytes], bytes] = staticmethod(by_hand.response_body)
     """The message with a piece of the response's body that is not the last; the bytes are not empty."""
+
+    reaches_all: ClassVar[bool] = False
+    """Whether calls can go to another host than Triton's."""
 
     @abstractmethod
     def call(self, call: CallUpstream, request_headers: Mapping[str, str], recipient: Recipient) -> Iterable[bytes]:

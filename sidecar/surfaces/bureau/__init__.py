@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sidecar.config.models import BureauSettings
 from sidecar.responses.errors import CODES
 from sidecar.responses.pairing import check_pairing
@@ -11,6 +13,8 @@ from sidecar.surfaces.bureau.answers import ANSWER_SCHEMAS
 from sidecar.surfaces.bureau.attribution import HEADERS, attribution
 from sidecar.surfaces.bureau.catalog import CatalogNames
 from sidecar.surfaces.bureau.errors import ERROR_DETAILS, error_members
+from sidecar.surfaces.bureau.native import NATIVE_PARAMETERS, NativeBureauRequest
+from sidecar.surfaces.bureau.native import new_response as new_native_response
 from sidecar.surfaces.bureau.parameters import EXAMPLE, PARAMETERS
 from sidecar.surfaces.bureau.receipts import RECEIPT_SCHEMAS
 from sidecar.surfaces.bureau.response import MODEL_SCHEMA, RESPONSE_SCHEMA, extension, new_response
@@ -25,7 +29,7 @@ def _check_pairing(request: ResponsesRequest) -> None:
     check_pairing(request.input)
 
 
-BUREAU = Surface(
+_TRITON = Surface(
     title="Responses API",
     description="The OpenAI Responses API for the models of a catalog.",
     endpoints=(
@@ -60,11 +64,22 @@ BUREAU = Surface(
     credentials=Credentials(keys=("project",), key_header="x-api-key", sessions=False),
     names=CatalogNames,
     attribution=attribution,
-    bounds=Bounds(request_bytes=1024 * 1024, seconds=240.0, silence=30.0),
+    bounds=Bounds(request_bytes=1024 * 1024, seconds=240.0, silence=30.0, search_seconds=600.0),
     noun="service",
     place="this endpoint",
     interrupted="stream_interrupted",
     headers=HEADERS,
     tells_notes=False,
     settings=BureauSettings(),
+)
+
+BUREAU = replace(
+    _TRITON,
+    native=replace(
+        _TRITON,
+        request_model=request_type(NativeBureauRequest, NATIVE_PARAMETERS),
+        parameters=NATIVE_PARAMETERS,
+        checks=(),
+        new_response=new_native_response,
+    ),
 )

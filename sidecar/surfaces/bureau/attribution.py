@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from sidecar.responses.errors import ApiError
 from sidecar.responses.request import ResponsesRequest
 from sidecar.surfaces.attribution import MOST_OF_A_USER, Attribution
+from sidecar.surfaces.bureau.native import NativeBureauRequest
 from sidecar.surfaces.bureau.unions import BureauRequest
 
 USER_HEADER, TAGS_HEADER, SESSION_HEADER = "ib-user", "ib-tags", "ib-session"
@@ -36,7 +37,7 @@ def attribution(headers: Mapping[str, str], request: ResponsesRequest) -> Attrib
         ApiError: ``invalid_request`` that names the header or the member which is too long or not well-formed,
             ``unsupported_parameter`` for an idempotency key, which would promise what nobody keeps.
     """
-    assert isinstance(request, BureauRequest)
+    assert isinstance(request, BureauRequest | NativeBureauRequest)
     if headers.get(IDEMPOTENCY_HEADER):
         message = "Idempotency-Key is not supported: answers are not kept; send the request without it."
         raise ApiError("unsupported_parameter", message, IDEMPOTENCY_HEADER)

@@ -50,7 +50,12 @@ RECEIPT_SCHEMAS: dict[str, Json] = {
     ),
     "RequestAttempt": object_of(
         "One route that was tried.",
-        {"route": STRING, "outcome": STRING, "status": or_null(COUNT | {"description": "The upstream's."})},
+        {
+            "route": STRING,
+            "outcome": STRING,
+            "status": or_null(COUNT | {"description": "The upstream's."}),
+            "ms": or_null(COUNT | {"description": "Milliseconds until the head of its answer."}),
+        },
     ),
     "RequestUsage": object_of(
         "Tokens; the cached ones are some of the input, those of reasoning some of the output.",

@@ -61,7 +61,7 @@ def new_response(request: ResponsesRequest, response_id: str, created_at: int) -
     }
 
 
-def extension(node: str, timing: Mapping[str, float]) -> Json:
+def extension(node: str, timing: Mapping[str, float], route: str) -> Json:
     """Nothing: the final response has OpenAI's members and no others."""
     return {}
 

@@ -56,9 +56,9 @@ def new_response(request: ResponsesRequest, response_id: str, created_at: int) -
     }
 
 
-def extension(node: str, timing: Mapping[str, float]) -> Json:
+def extension(node: str, timing: Mapping[str, float], route: str) -> Json:
     """What the final response has beyond OpenAI's members; ``timing`` is in milliseconds."""
-    return {"b3os": {"route": "local", "node": node, "timing": dict(timing)}}
+    return {"b3os": {"route": route, "node": node, "timing": dict(timing)}}
 
 
 RESPONSE_SCHEMA = object_of(

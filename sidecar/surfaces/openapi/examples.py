@@ -49,7 +49,7 @@ def _play(surface: Surface) -> tuple[bytes, Json]:
         "completed_at": _CREATED_AT + 1,
         "output": writer.output,
         "usage": Usage(input_tokens=182, output_tokens=18, reasoning_tokens=7).to_json(),
-        **surface.extension("n1", {"ttft_ms": 41.2, "total_ms": 97.1}),
+        **surface.extension("n1", {"ttft_ms": 41.2, "total_ms": 97.1}, "local"),
     }
     written.append(writer.finish(done))
     return b"".join(written), done

@@ -277,7 +277,7 @@ def test_failed_event_comes_just_before_the_error_and_holds_what_was_streamed() 
 
 
 def test_numbers_of_events_that_were_thrown_away_are_given_again() -> None:
-    def broken(node: str, timing: object) -> dict[str, object]:
+    def broken(node: str, timing: object, route: str) -> dict[str, object]:
         raise RuntimeError
 
     played = exchange(surface=replace(SURFACES["node"], extension=broken))

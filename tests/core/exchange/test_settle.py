@@ -159,7 +159,7 @@ def test_the_route_that_was_tried_is_told_with_how_it_ended() -> None:
         return json.loads(settlement.attempts or "[]")
 
     whole = attempts(settle([kit.text("a"), kit.final()]))
-    assert whole == [{"route": "triton", "outcome": "completed", "status": None}]
+    assert whole == [{"route": "triton", "outcome": "completed", "status": None, "ms": None}]
     broken = attempts(settle([kit.text("a"), kit.failure("boom")], whole=False, stream=True))
     assert broken == [{**whole[0], "outcome": "infer_backend_unavailable"}]
 

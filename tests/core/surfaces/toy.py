@@ -51,7 +51,7 @@ def new_response(request: ResponsesRequest, response_id: str, created_at: int) -
     return {"id": response_id, "toy": True, "created_at": created_at, "temperature": request.temperature}
 
 
-def extension(node: str, timing: Mapping[str, float]) -> Json:
+def extension(node: str, timing: Mapping[str, float], route: str) -> Json:
     return {"made_by": node}
 
 

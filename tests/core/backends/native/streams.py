@@ -18,7 +18,6 @@ MESSAGE = {"type": "message", "id": "msg_up", "role": "assistant", "status": "co
 TELLING = Telling(
     {"id": "", "object": "response", "status": "in_progress", "output": [], "temperature": 1.0, "usage": None},
     {"id": "resp_ours", "model": "v/m", "store": False, "user": None},
-    closed=False,
 )
 
 

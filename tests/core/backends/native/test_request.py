@@ -10,10 +10,12 @@ import pytest
 from sidecar.backends.native.request import (
     IMAGE_TOKENS,
     estimated_tokens,
+    image_places,
     request_body,
     request_headers,
     with_model,
 )
+from sidecar.responses.items import input_list
 
 ULID = "01jabcdefghjkmnpqrstvwxyz0"
 
@@ -98,7 +100,7 @@ def test_headers_are_few() -> None:
 
 
 def estimate(values: dict[str, Any]) -> int:
-    return estimated_tokens(values, (), request_body(values, most_tokens=None))
+    return estimated_tokens(input_list(values["input"]), request_body(values, most_tokens=None))
 
 
 def test_tokens_are_estimated_by_bytes_and_images() -> None:
@@ -108,3 +110,13 @@ def test_tokens_are_estimated_by_bytes_and_images() -> None:
     image = {"type": "input_image", "image_url": "data:image/png;base64," + "A" * 100_000}
     more = estimate({"input": [{"role": "user", "content": [image]}]}) - empty
     assert IMAGE_TOKENS < more < IMAGE_TOKENS + 50
+
+
+def test_images_have_places() -> None:
+    image = {"type": "input_image", "image_url": "https://x/y.png"}
+    items: list[dict[str, Any]] = [
+        {"role": "user", "content": "hi"},
+        {"role": "user", "content": [{"type": "input_text", "text": "a"}, image]},
+        {"type": "function_call_output", "call_id": "c", "output": [image]},
+    ]
+    assert image_places(items) == ["input[1].content[1]", "input[2].output[0]"]

@@ -13,7 +13,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from sidecar.backends.native.failures import OWN_REPLY, TIMEOUT, Refusal, refusal_of
-from sidecar.backends.native.reader import JsonReader, StreamReader
+from sidecar.backends.native.reader import CompactionReader, JsonReader, StreamReader
 from sidecar.backends.native.refused import RefusedReader
 from sidecar.backends.native.request import request_headers, with_model
 from sidecar.exchange.commands import CallUpstream
@@ -104,6 +104,9 @@ class NativeLive(LiveAnswer):
             return
         usage.input_tokens, usage.cached_tokens = told.input_tokens, told.cached_tokens
         usage.output_tokens, usage.reasoning_tokens = told.output_tokens, told.reasoning_tokens
+        if self._native_plan.compacts and self._native_plan.limit is not None:
+            # It has no limit at the upstream, and costs no more than was reserved.
+            usage.output_tokens = min(usage.output_tokens, self._native_plan.limit)
         report.counted = False
 
     def check_form(self) -> None:
@@ -114,7 +117,7 @@ class NativeLive(LiveAnswer):
         assert not isinstance(self.answer, RefusedReader)
         response = self.answer.response
         assert response is not None, "it is whole"
-        if response["status"] == "completed" and response.get("completed_at") is None:
+        if response.get("status") == "completed" and response.get("completed_at") is None:
             created = self.plan.response["created_at"]
             response = {**response, "completed_at": created + int(self._report.timing.total)}
         return response
@@ -138,11 +141,13 @@ class NativeLive(LiveAnswer):
         self._called_at = at
         self._refusal = None
         self._attempts.append(Attempt(route.upstream.name))
-        self.answer = StreamReader(plan.telling, plan.limit) if plan.stream else JsonReader(plan.telling)
+        reader = CompactionReader if plan.compacts else JsonReader
+        self.answer = StreamReader(plan.telling, plan.limit) if plan.stream else reader(plan.telling)
         headers = request_headers(plan.upstream_headers, route.authorization, stream=plan.stream)
         body = with_model(route.model, plan.body)
         host = f"native.{route.upstream.name}"
-        return CallUpstream(f"{route.upstream.path}/responses", "application/json", headers, body, host)
+        path = f"{route.upstream.path}/responses{'/compact' if plan.compacts else ''}"
+        return CallUpstream(path, "application/json", headers, body, host)
 
     def _own_param(self, param: str | None) -> str | None:
         """The parameter as the client knows it; ``None`` where it has sent none of this name."""

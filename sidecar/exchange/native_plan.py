@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sidecar.backends.native.request import estimated_tokens, image_places, request_body
+from sidecar.backends.native.request import compaction_body, estimated_tokens, image_places, request_body
 from sidecar.backends.native.response import Telling
 from sidecar.exchange.asks import Facts
 from sidecar.exchange.catalog import ServedNative
@@ -29,6 +29,9 @@ from sidecar.responses.sealing import Sealer
 from sidecar.surfaces.limits import check_count, check_size
 from sidecar.surfaces.names import Named, with_defaults
 
+COMPACTION_TOKENS = 32_768
+"""What is reserved for a compaction, and the most that one costs."""
+
 _DECIDED = frozenset({"status", "output", "usage", "incomplete_details", "completed_at"})
 _WEB_SEARCH = frozenset({"web_search", "web_search_2025_08_26"})
 _COMPACTION = frozenset({"compaction", "compaction_trigger"})
@@ -44,7 +47,7 @@ class NativePlan(Plan):
     ``body`` is the upstream's request but for its model. ``routes`` are the places of the model's routes that support
     what it asks for, ``prompt_tokens`` an estimate. ``limit`` is the answer's limit, where it has one. ``telling`` is
     how the upstream's response is told. ``seconds`` is what the request may take. ``earlier_items`` counts those before
-    the client's own, and ``names`` are those of its parameters.
+    the client's own, and ``names`` are those of its parameters. ``compacts`` is whether it asks for a compaction.
     """
 
     model: ServedNative
@@ -57,6 +60,7 @@ class NativePlan(Plan):
     seconds: float
     earlier_items: int
     names: frozenset[str]
+    compacts: bool
 
     @property
     def input_tokens(self) -> int:
@@ -89,9 +93,17 @@ class NativePlan(Plan):
 
 
 def native_plan(
-    facts: Facts, values: Json, before: Sequence[Json] | None, named: Named, model: ServedNative
+    facts: Facts,
+    values: Json,
+    before: Sequence[Json] | None,
+    named: Named,
+    model: ServedNative,
+    *,
+    compacts: bool,
 ) -> NativePlan | Continued:
     """The plan for a request whose parameters are ``values``; ``before`` are the items that it continues, once known.
+
+    Where it ``compacts``, its input ends with a trigger, of which the upstream's endpoint knows nothing.
 
     Raises:
         ApiError: the request is refused, or no route of the model supports what it asks for.
@@ -114,14 +126,23 @@ def native_plan(
     check_count("tools", len(request.tools), limits.max_tools, "tools")
     check_count("images", len(images), limits.max_images, "input")
     needs = _needs(values, items, images)
-    routes = _routes(model, needs, len(before))
+    routes = _routes(model, needs, len(before), compacts=compacts)
     searches = _searches(values, needs)
     ids = ResponseIds(ulid(int(event.unix_time * 1000), facts.entropy[:10]))
     created = int(event.unix_time)
     response = reading.new_response(request.model_copy(update={"model": named.told}), ids.response, created)
     ours = {name: response[name] for name in _OURS if name in response}
-    limit, sealer = request.max_output_tokens, surface.sealer
-    body = request_body(values, before, most_tokens=limit, is_readable=lambda item: not _is_ours(item, sealer))
+    sealer = surface.sealer
+
+    def is_readable(item: Json) -> bool:
+        return not _is_ours(item, sealer)
+
+    limit = request.max_output_tokens
+    if compacts:
+        limit = COMPACTION_TOKENS
+        body = compaction_body({**values, "input": values["input"][:-1]}, before, is_readable)
+    else:
+        body = request_body(values, before, most_tokens=limit, is_readable=is_readable)
     return NativePlan(
         model=model,
         upstream_headers=forwarded_headers(event.headers),
@@ -130,7 +151,8 @@ def native_plan(
         response=response,
         output_limited=limit is not None,
         attribution=attribution,
-        keeping=keeping_of(request, event.caller, ids, values["input"], before),
+        endpoint="responses.compact" if compacts else "responses",
+        keeping=None if compacts else keeping_of(request, event.caller, ids, values["input"], before),
         body=body,
         routes=routes,
         prompt_tokens=estimated_tokens(items, body),
@@ -140,6 +162,7 @@ def native_plan(
         seconds=surface.bounds.search_seconds if searches else surface.bounds.seconds,
         earlier_items=len(before),
         names=frozenset(values),
+        compacts=compacts,
     )
 
 
@@ -161,12 +184,14 @@ def _needs(values: Json, items: Sequence[Json], images: Sequence[str]) -> dict[s
     return needs
 
 
-def _routes(model: ServedNative, needs: dict[str, str], earlier: int) -> tuple[int, ...]:
+def _routes(model: ServedNative, needs: dict[str, str], earlier: int, *, compacts: bool) -> tuple[int, ...]:
     found = tuple(index for index, route in enumerate(model.routes) if needs.keys() <= route.features)
     if not found:
         missing = (name for name in needs if not any(name in route.features for route in model.routes))
         name = next(missing, next(iter(needs)))
         param = own_param(needs[name], earlier)
+        if compacts:
+            raise ApiError("invalid_request", f"This model has no route that is certified for {name}.", "model")
         message = f"'{param}': this model has no route that is certified for {name}."
         raise ApiError("unsupported_parameter", message, param)
     return found

@@ -166,14 +166,11 @@ def make_plan(facts: Facts, earlier: Earlier | None = None) -> Plan | Continued:
     names, team = catalog.names(surface), event.caller.organization
     values, before = surface.read(event.headers, event.body), earlier.items() if earlier is not None else None
     compacts = surface.target(event.headers).operation is Operation.COMPACT_RESPONSE
-    native = _native_model(values, names, team, catalog)
-    if native is not None:
-        if compacts:
-            message = "This model has no route that is certified for compaction."
-            raise ApiError("unsupported_parameter", message, "model")
-        return native_plan(facts, values, before, *native)
     if compacts:
         values = with_trigger(values, surface.unsupported)
+    native = _native_model(values, names, team, catalog)
+    if native is not None:
+        return native_plan(facts, values, before, *native, compacts=compacts)
     request = surface.check(values, lambda name: names.preset(name, team), before)
     check_stores(surface, request)
     attribution = surface.attribution(event.headers, request)

@@ -17,6 +17,7 @@ IMAGE_TOKENS = 1_500
 """What an image is taken for where nobody has counted its tokens."""
 
 _OURS = frozenset({"ib", "user", "metadata", "previous_response_id", "model", "store"})
+_OF_COMPACTIONS = ("instructions", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "service_tier")
 # The id of an input item that came without one (sidecar.responses.ids).
 _MADE_FOR_A_LIST = re.compile(r"[a-z]+_[0-9a-hjkmnp-tv-z]{26}_i\d+")
 _NOT_ASCII = bytes(range(0x80, 0x100))
@@ -37,14 +38,21 @@ def request_body(
     not made by the upstream's model, and is left out.
     """
     sent = {name: value for name, value in values.items() if value is not None and name not in _OURS}
-    whole = [*earlier, *input_list(sent["input"])]
     if earlier or not isinstance(sent["input"], str):
-        sent["input"] = [_as_sent(item) for item in whole if item.get("type") != "reasoning" or is_readable(item)]
+        sent["input"] = _conversation([*earlier, *input_list(sent["input"])], is_readable)
     include = sent.get("include", [])
     sent["include"] = include if ENCRYPTED_REASONING in include else [*include, ENCRYPTED_REASONING]
     if most_tokens is not None:
         sent.setdefault("max_output_tokens", most_tokens)
     return json_bytes({"store": False, **sent})
+
+
+def compaction_body(
+    values: Mapping[str, Any], earlier: Sequence[Json], is_readable: Callable[[Json], bool] = lambda item: True
+) -> bytes:
+    """The same for a request to compact the conversation; what is kept where is not asked there."""
+    sent = {name: values[name] for name in _OF_COMPACTIONS if values.get(name) is not None}
+    return json_bytes({**sent, "input": _conversation([*earlier, *input_list(values["input"])], is_readable)})
 
 
 def with_model(model: str, body: bytes) -> bytes:
@@ -78,8 +86,17 @@ def image_places(items: Iterable[Json]) -> list[str]:
     return [f"input[{index}].{place}" for index, item in enumerate(items) for place, _ in _images(item)]
 
 
+def _conversation(items: Iterable[Json], is_readable: Callable[[Json], bool]) -> list[Json]:
+    return [_as_sent(item) for item in items if item.get("type") != "reasoning" or is_readable(item)]
+
+
 def _as_sent(item: Json) -> Json:
-    """The item without the id that it was given here, of which the upstream knows nothing."""
+    """The item without the id that it was given here, of which the upstream knows nothing.
+
+    One without a type is a message, which not all upstreams know.
+    """
+    if item.get("type") is None:
+        item = {**item, "type": "message"}
     id_ = item.get("id")
     if isinstance(id_, str) and _MADE_FOR_A_LIST.fullmatch(id_):
         return {name: value for name, value in item.items() if name != "id"}

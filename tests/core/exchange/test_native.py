@@ -313,7 +313,9 @@ PASSES: dict[str, dict[str, Any]] = {
     "items of the future": {"input": [{"type": "new_item", "x": {"y": [1]}}]},
     "values of the future": {"reasoning": {"effort": "ultra", "new": True}, "service_tier": "flex", "include": ["new"]},
     "a choice of the future": {"tools": [TOOL], "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": []}},
-    "a file": {"input": [{"role": "user", "content": [{"type": "input_file", "file_data": "data:x"}]}]},
+    "a file": {
+        "input": [{"type": "message", "role": "user", "content": [{"type": "input_file", "file_data": "data:x"}]}]
+    },
 }
 
 
@@ -367,7 +369,7 @@ def test_a_stored_conversation_goes_upstream_whole_and_its_answer_is_stored() ->
     assert sent["input"] == [
         {"type": "message", "role": "user", "content": "before"},
         *EARLIER[1:],
-        {"role": "user", "content": "hi"},
+        {"type": "message", "role": "user", "content": "hi"},
     ]
     *_, keep = native.answers(of, EVENTS, stream("Hi"))
     assert isinstance(keep, Keep)
@@ -375,3 +377,42 @@ def test_a_stored_conversation_goes_upstream_whole_and_its_answer_is_stored() ->
     assert keep.record.place.previous_id == "resp_1"
     assert json.loads(keep.record.output) == MESSAGE
     assert json.loads(keep.record.response)["previous_response_id"] == "resp_1"
+
+
+COMPACTED = {
+    "id": "resp_up",
+    "object": "response.compaction",
+    "created_at": 1,
+    "output": [{"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAA"}],
+    "usage": {**USAGE, "output_tokens": 40_000},
+}
+COMPACT = {":path": "/v1/responses/compact"}
+
+
+def test_a_compaction_is_the_upstream_s_and_costs_no_more_than_was_reserved() -> None:
+    of = native.exchange(native.model((), native.ALL))
+    (call,) = native.begin(of, native.request(headers=COMPACT, instructions="Keep names."))
+    assert isinstance(call, CallUpstream)
+    assert (call.host, call.path) == ("native.up1", "/base/v1/responses/compact")
+    assert json.loads(call.body) == {
+        "model": "gpt-at-1",
+        "instructions": "Keep names.",
+        "input": [{"type": "message", "role": "user", "content": "hi"}],
+    }
+    assert json.loads(kit.sent(native.answers(of, JSON, json.dumps(COMPACTED).encode()))) == COMPACTED
+    assert of.report.outcome == "completed"
+    assert (of.report.usage.input_tokens, of.report.usage.output_tokens) == (11, 32_768)
+
+
+def test_a_compaction_that_is_none_is_a_failure() -> None:
+    of = native.exchange()
+    native.begin(of, native.request(headers=COMPACT))
+    body = json.dumps(response("completed", output=[])).encode()
+    assert kit.reply(native.answers(of, JSON, body)).status == 503
+
+
+def test_without_a_route_that_is_certified_nothing_is_compacted() -> None:
+    of = native.exchange(native.model(native.ALL - {"compaction"}))
+    reply = kit.reply(native.begin(of, native.request(headers=COMPACT)))
+    error = json.loads(reply.body)["error"]
+    assert (error["code"], error["param"]) == ("invalid_request", "model")

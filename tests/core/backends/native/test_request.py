@@ -9,6 +9,7 @@ import pytest
 
 from sidecar.backends.native.request import (
     IMAGE_TOKENS,
+    compaction_body,
     estimated_tokens,
     image_places,
     request_body,
@@ -84,7 +85,7 @@ def test_the_whole_conversation_is_sent() -> None:
         {"type": "message", "role": "user", "content": []},
         earlier[1],
         earlier[3],
-        {"role": "user", "content": "go on"},
+        {"type": "message", "role": "user", "content": "go on"},
     ]
 
 
@@ -120,3 +121,14 @@ def test_images_have_places() -> None:
         {"type": "function_call_output", "call_id": "c", "output": [image]},
     ]
     assert image_places(items) == ["input[1].content[1]", "input[2].output[0]"]
+
+
+def test_a_compaction_is_asked_for_with_little_more_than_the_conversation() -> None:
+    values = {"input": [{"role": "user", "content": "hi"}], "instructions": "x", "user": "u", "safety_identifier": "s"}
+    ours = {"type": "reasoning", "id": "rs_ours"}
+    body = json.loads(with_model("gpt", compaction_body(values, [ours], lambda item: item is not ours)))
+    assert body == {
+        "model": "gpt",
+        "instructions": "x",
+        "input": [{"type": "message", "role": "user", "content": "hi"}],
+    }

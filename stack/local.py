@@ -25,7 +25,7 @@ from stack.net import DIRECT, free_port
 from stack.paths import TOKENIZER, TRITON_VENV, socket_directory
 from stack.process import Process, StackError
 from stack.sidecar import Model, NativeModel, Sidecar, configure, with_catalog_entry, worker_sockets
-from stack.upstreams import Upstream
+from stack.upstreams import Serving, Upstream
 
 # It reads some 50 tokens of a prompt in a second, so that a full context takes minutes.
 SMOLLM2 = Model("smollm2-135m", "smollm2", TOKENIZER, context_length=8192, settings={"first_token_timeout": 600.0})
@@ -88,7 +88,7 @@ class LocalStack:
         *,
         models: Sequence[Model] = (SMOLLM2,),
         native_models: Sequence[NativeModel] = (),
-        upstreams: Sequence[Upstream] = (),
+        upstreams: Sequence[Serving] = (),
         wire: Wire = "tunnel",
         port: int | None = None,
         workers: int = 2,
@@ -155,7 +155,7 @@ class LocalStack:
         self.run_dir.mkdir(parents=True, exist_ok=True)
         if self._given_triton is None:
             self.start_triton()
-        for upstream in self._upstreams:
+        for upstream in self._own_upstreams:
             upstream.wait_ready()
         self.start_sidecar()
         self.start_envoy()
@@ -245,7 +245,7 @@ class LocalStack:
     def processes(self) -> list[Process]:
         """The leading process of every part that was started here."""
         parts = [getattr(self, name, None) for name in ("triton", "sidecar", "envoy")]
-        return [part.process for part in (*parts, *self._upstreams) if part is not None]
+        return [part.process for part in (*parts, *self._own_upstreams) if part is not None]
 
     def pids(self) -> dict[str, int | list[int] | None]:
         """Process ids by part; ``triton`` is ``None`` where it was not started here."""
@@ -303,6 +303,11 @@ class LocalStack:
     def slugs(self) -> list[str]:
         """What the bureau surface calls the same."""
         return [with_catalog_entry(model).settings["catalog"]["slug"] for model in self._all_models]
+
+    @property
+    def _own_upstreams(self) -> list[Upstream]:
+        """Those that are processes."""
+        return [upstream for upstream in self._upstreams if isinstance(upstream, Upstream)]
 
     @property
     def _all_models(self) -> list[Model | NativeModel]:

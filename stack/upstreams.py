@@ -8,7 +8,7 @@ import secrets
 import sys
 import urllib.request
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from stack import triton
 from stack.net import DIRECT, free_port
@@ -45,9 +45,33 @@ NATIVE_FAILOVER = NativeModel(
 )
 """A model with two routes to the scripted upstream; the second alone is certified for tools."""
 
+NATIVE_REROUTED = NativeModel(
+    "native-rerouted",
+    [{"upstream": "gone", "model": "only"}, {"upstream": "scripted", "model": "only"}],
+    context_length=32768,
+    # An answer that has begun may not pause for long.
+    settings={"catalog": {"slug": "scripted/rerouted"}, "token_timeout": 1.0},
+)
+"""A model whose first upstream is not there."""
+
+
+class Serving(Protocol):
+    """What serves the models of a stack as an upstream, and runs already."""
+
+    @property
+    def section(self) -> dict[str, Any]:
+        """The member of ``upstreams`` in the sidecar's configuration."""
+
+
+class Gone:
+    """An upstream that nobody serves."""
+
+    def __init__(self) -> None:
+        self.section = {"name": "gone", "url": f"http://127.0.0.1:{free_port()}/v1"}
+
 
 class Upstream:
-    """A running upstream. ``name`` is what routes call it, ``key`` what it must be sent."""
+    """An upstream with a process of its own. ``name`` is what routes call it, ``key`` what it must be sent."""
 
     def __init__(self, name: str, run_dir: Path) -> None:
         self.name = name
@@ -61,7 +85,7 @@ class Upstream:
 
     @property
     def section(self) -> dict[str, Any]:
-        """The member of ``upstreams`` in the sidecar's configuration."""
+        """See :class:`Serving`."""
         url = f"http://127.0.0.1:{self.port}/v1"
         return {"name": self.name, "url": url, "key_file": str(self.key_file.resolve())}
 

@@ -14,7 +14,15 @@ from stack.paths import TOKENIZER, TRITON_VENV
 from stack.postgres import Postgres
 from stack.triton import Triton
 from stack.triton import start as start_triton
-from stack.upstreams import NATIVE_FAILOVER, NATIVE_SCRIPTED, NATIVE_SMOLLM2, LlamaServer, ScriptedUpstream
+from stack.upstreams import (
+    NATIVE_FAILOVER,
+    NATIVE_REROUTED,
+    NATIVE_SCRIPTED,
+    NATIVE_SMOLLM2,
+    Gone,
+    LlamaServer,
+    ScriptedUpstream,
+)
 
 # Time is measured in bench/, not asserted in tests.
 settings.register_profile("untimed", deadline=None)
@@ -79,8 +87,8 @@ def stack(
     with LocalStack(
         tmp_path_factory.mktemp("stack"),
         models=[SMOLLM2, *SCRIPTED_BY_CONTRACT.values(), THINKING],
-        native_models=[NATIVE_SCRIPTED, NATIVE_FAILOVER, NATIVE_SMOLLM2],
-        upstreams=[upstream, llama],
+        native_models=[NATIVE_SCRIPTED, NATIVE_FAILOVER, NATIVE_REROUTED, NATIVE_SMOLLM2],
+        upstreams=[upstream, llama, Gone()],
         triton_address=f"127.0.0.1:{triton.grpc_port}",
     ) as stack:
         yield stack

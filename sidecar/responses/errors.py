@@ -115,8 +115,7 @@ CODES: dict[str, ErrorKind] = {
     "response_in_progress": ErrorKind(
         409,
         INVALID,
-        "The stored response that the request is about is still being made; one that is to be continued has been waited"
-        " for, ten seconds.",
+        "The stored response that is to be continued or listed is still being made, and was waited for ten seconds.",
         "Try again after `Retry-After`.",
         retry_after=2,
     ),

@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
 from sqlalchemy import Connection
 
@@ -27,7 +28,11 @@ from sidecar.stored.seals import Place
 from sidecar.stored.zero_retention import forbidden
 
 WAIT_SECONDS = 10.0
-"""For how long a turn waits for the response that it continues to be stored."""
+"""For how long a turn, or a list of items, waits for a response to be stored."""
+MOMENT_SECONDS = 0.25
+"""The same of who only asks how it stands: the moment between the end of a stream and its storing."""
+
+R = TypeVar("R")
 
 _FIRST_PAUSE_SECONDS = 0.05
 _LONGEST_PAUSE_SECONDS = 0.5
@@ -109,38 +114,30 @@ class StoredResponses:
             StillMade: it was still not stored after :data:`WAIT_SECONDS`.
             TooLong: the conversation is too large to be continued.
         """
-        read = partial(self._conversation, owner=owner, id_=previous_id)
-        pause, deadline = _FIRST_PAUSE_SECONDS, time.monotonic() + WAIT_SECONDS
-        while True:
-            try:
-                return await self._store.read(read)
-            except StillMade:
-                if time.monotonic() >= deadline:
-                    raise
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
+        return await self._once_made(partial(self._conversation, owner=owner, id_=previous_id), WAIT_SECONDS)
 
     async def response(self, owner: Owner, id_: str) -> bytes:
         """The response object as JSON.
 
         Raises:
             NotStored: there is no such response.
-            StillMade: it is being made.
+            StillMade: it is being made, and was so for :data:`MOMENT_SECONDS`.
         """
 
         def read(chain: Chain) -> bytes:
             return whole_response(*chain.response())
 
-        return await self._read_chain(owner, id_, read, most_responses=1)
+        return await self._read_chain(owner, id_, read, MOMENT_SECONDS, most_responses=1)
 
     async def input_items(self, owner: Owner, id_: str, page: Page) -> bytes:
         """A page of the items that the response was made from, as JSON.
 
-        Of a chain in which a response was deleted, those are left that came after it.
+        Of a chain in which a response was deleted, those are left that came after it. One that is being made is waited
+        for.
 
         Raises:
             NotStored: there is no such response.
-            StillMade: it is being made.
+            StillMade: it was still not stored after :data:`WAIT_SECONDS`.
             ApiError: ``invalid_request``, the page begins after an item that is not in the list.
         """
 
@@ -148,7 +145,7 @@ class StoredResponses:
             # All but the last response's own output.
             return cut(page, chain.items()[:-1])
 
-        return await self._read_chain(owner, id_, read)
+        return await self._read_chain(owner, id_, read, WAIT_SECONDS)
 
     async def remove(self, owner: Owner, id_: str) -> None:
         """Remove a response; those that continued it can be continued no more.
@@ -160,12 +157,24 @@ class StoredResponses:
             raise NotStored
 
     async def _read_chain(
-        self, owner: Owner, id_: str, read: Callable[[Chain], bytes], *, most_responses: int | None = None
+        self, owner: Owner, id_: str, read: Callable[[Chain], bytes], seconds: float, most_responses: int | None = None
     ) -> bytes:
         def query(connection: Connection) -> bytes:
             return read(read_chain(connection, self._masters, owner, id_, most_responses))
 
-        return await self._store.read(query)
+        return await self._once_made(query, seconds)
+
+    async def _once_made(self, query: Callable[[Connection], R], seconds: float) -> R:
+        """What ``query`` finds once the response that it is about is no longer being made; it waits so long at most."""
+        pause, deadline = _FIRST_PAUSE_SECONDS, time.monotonic() + seconds
+        while True:
+            try:
+                return await self._store.read(query)
+            except StillMade:
+                if time.monotonic() >= deadline:
+                    raise
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
 
     def _sealed(self, connection: Connection, record: Record) -> SealedRecord | None:
         key = key_of(connection, self._masters, record.place.owner.organization)

@@ -99,9 +99,16 @@ def test_a_stream_is_stored_when_it_is_over_and_continued_at_once(client: Any) -
     assert second.previous_response_id == kept.id
 
 
+def test_right_after_its_end_a_stream_is_there(client: Any) -> None:
+    for look in (client.responses.retrieve, client.responses.input_items.list):
+        *_, last = client.responses.create(**said("One"), store=True, stream=True)
+        found = look(last.response.id).to_dict()
+        assert (found.get("status"), found.get("has_more")) in {("completed", None), (None, False)}
+
+
 def test_while_it_streams_it_says_so_and_can_be_deleted(client: Any) -> None:
     stream = client.responses.create(
-        **said("One", {"sleep": 0.7}, " two", {"sleep": 0.7}, " three"), store=True, stream=True
+        **said("One", {"sleep": 1.0}, " two", {"sleep": 1.0}, " three"), store=True, stream=True
     )
     id_ = next(iter(stream)).response.id
     found = client.responses.with_raw_response.retrieve(id_)

@@ -7,8 +7,10 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Coroutine, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import event, text
@@ -174,30 +176,36 @@ async def test_a_conversation_has_a_bound(
 async def test_a_response_under_way_is_waited_for(stored: StoredResponses) -> None:
     one = record(announced=True)
     await stored.announce(one.place)
-    for attempt in (
-        stored.response(OWNER, one.place.response_id),
-        stored.input_items(OWNER, one.place.response_id, Page()),
-    ):
-        with pytest.raises(StillMade):
-            await attempt
     with pytest.raises(NotStored):
         await stored.conversation(OTHERS[0], one.place.response_id)
-    waiting = asyncio.create_task(stored.conversation(OWNER, one.place.response_id))
+    conversation = asyncio.create_task(stored.conversation(OWNER, one.place.response_id))
+    response = asyncio.create_task(stored.response(OWNER, one.place.response_id))
+    listed = asyncio.create_task(stored.input_items(OWNER, one.place.response_id, Page()))
     await asyncio.sleep(0)
     assert await stored.keep(one)
-    assert len(await waiting) == 2
+    assert len(await conversation) == 2
+    assert json.loads(await response)["store"] is True
+    assert len(json.loads(await listed)["data"]) == 1
 
 
 async def test_nobody_waits_for_ever(stored: StoredResponses, store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(responses, "WAIT_SECONDS", 0.1)
     one = record(announced=True)
     await stored.announce(one.place)
-    with pytest.raises(StillMade):
-        await stored.conversation(OWNER, one.place.response_id)
+
+    def attempts() -> Iterator[Coroutine[Any, Any, object]]:
+        yield stored.conversation(OWNER, one.place.response_id)
+        yield stored.response(OWNER, one.place.response_id)
+        yield stored.input_items(OWNER, one.place.response_id, Page())
+
+    for attempt in attempts():
+        with pytest.raises(StillMade):
+            await attempt
     # Whoever made it has died.
     let_pass(store_url, LONGEST)
-    with pytest.raises(NotStored):
-        await stored.conversation(OWNER, one.place.response_id)
+    for attempt in attempts():
+        with pytest.raises(NotStored):
+            await attempt
 
 
 async def test_what_is_withdrawn_was_never_there_and_what_is_stored_stays(

@@ -130,6 +130,8 @@ async def node(
     with LocalStack(
         tmp_path_factory.mktemp("deaths"),
         models=models,
+        # Each engine with a wire of its own: what one wire shows of either, the other would show again.
+        wire="origin" if spools else "tunnel",
         sidecar_settings=settings,
         # For so long Envoy keeps a connection whose answer has broken off.
         envoy_settings={"client_stall_timeout": 1},

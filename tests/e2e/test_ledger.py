@@ -25,7 +25,7 @@ FAILS = ("one", " two", {"error": "boom"})
 NANO_PER_INPUT, NANO_PER_OUTPUT = 1000, 3000
 
 
-@pytest.fixture(scope="module", params=["tunnel", "direct"])
+@pytest.fixture(scope="module", params=["tunnel", "direct", "origin"])
 def ledger_stack(
     request: pytest.FixtureRequest, triton: Triton, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LocalStack]:

@@ -34,14 +34,12 @@ def check_bounds(body: bytes) -> int:
 
     Raises :class:`ApiError` ``invalid_request`` for a body, JSON or not, that is dear to parse.
     """
-    # Neither changes the length, which is fastest: escapes that could be taken for the end of a string.
-    masked = body.replace(b"\\\\", b"__").replace(b'\\"', b"__")
+    masked = _without_escapes(body)
     # Each value is at most two strings: its key and itself.
     if masked.count(b'"') > 4 * MAX_VALUES:
         raise _too_many_values()
     pieces = masked.split(b'"')
-    # A quotation mark stays for each string: an array that holds one is not empty.
-    outside = b'"'.join(pieces[::2]).translate(None, _WHITE_SPACE)
+    outside = _outside_strings(pieces)
     opened = outside.count(b"[") + outside.count(b"{")
     if _depth(outside, opened) > MAX_DEPTH:
         raise _invalid(f"The request body is nested deeper than {MAX_DEPTH} levels.")
@@ -53,6 +51,22 @@ def check_bounds(body: bytes) -> int:
         raise _invalid(f"The request body holds a number that is too large: more than {MAX_DIGITS} digits.")
     _check_keys(pieces)
     return values
+
+
+def nesting(body: bytes) -> int:
+    """The levels of arrays and objects in a JSON text, the outermost one included."""
+    outside = _outside_strings(_without_escapes(body).split(b'"'))
+    return _depth(outside, outside.count(b"[") + outside.count(b"{"))
+
+
+def _without_escapes(body: bytes) -> bytes:
+    # Neither changes the length, which is fastest: escapes that could be taken for the end of a string.
+    return body.replace(b"\\\\", b"__").replace(b'\\"', b"__")
+
+
+def _outside_strings(pieces: list[bytes]) -> bytes:
+    # A quotation mark stays for each string: an array that holds one is not empty.
+    return b'"'.join(pieces[::2]).translate(None, _WHITE_SPACE)
 
 
 def _depth(outside: bytes, opened: int) -> int:

@@ -16,7 +16,8 @@ BEGUN = 1 << 63
 REASONING_AT = 32
 """How many bits above the output tokens the reasoning tokens stand."""
 
-_TOKENS = (1 << 31) - 1
+MOST_TOKENS = (1 << 31) - 1
+"""The most that a mark can tell of each."""
 
 
 class Cell(Protocol):
@@ -37,7 +38,7 @@ class Counts(NamedTuple):
     @classmethod
     def of(cls, mark: int) -> Counts:
         """What ``mark`` tells."""
-        return cls(mark >= BEGUN, mark & _TOKENS, mark >> REASONING_AT & _TOKENS)
+        return cls(mark >= BEGUN, mark & MOST_TOKENS, mark >> REASONING_AT & MOST_TOKENS)
 
 
 def mark_of(output_tokens: int, reasoning_tokens: int) -> int:

@@ -16,7 +16,7 @@ from sidecar.backends.native.json_values import read_object
 MOST_BYTES = 16 * 1024 * 1024
 """Of one event: that of a whole response, with megabytes of tools and text, is far smaller."""
 
-_TYPE_LINE, _DATA_LINE = b"event: ", b"data: "
+_TYPE_LINE, _DATA_LINE, _DELTA = b"event: ", b"data: ", b".delta"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -25,6 +25,11 @@ class Event(NamedTuple):
 
     type: bytes
     lines: bytes
+
+    @property
+    def is_delta(self) -> bool:
+        """Whether it is more of something: text, arguments, reasoning."""
+        return self.type.endswith(_DELTA)
 
     @property
     def data(self) -> bytes:
@@ -36,6 +41,8 @@ class EventBlocks:
     """Cuts a stream at its blank lines."""
 
     def __init__(self) -> None:
+        self.is_between = True
+        """Whether the bytes so far end with an event."""
         self._rest = bytearray()
         self._ends_in_cr = False
 
@@ -66,8 +73,9 @@ class EventBlocks:
                 del rest[: end + 2]
             elif end + 2 < len(data):
                 rest += data[end + 2 :]
-        if len(rest) > MOST_BYTES or (blocks and max(map(len, blocks)) > MOST_BYTES):
+        if len(rest) > MOST_BYTES:
             raise NOT_ITS_PROTOCOL.error("an event without an end")
+        self.is_between = not (rest or self._ends_in_cr)
         return blocks
 
     def _without_cr(self, data: bytes) -> bytes:
@@ -78,6 +86,19 @@ class EventBlocks:
         if self._ends_in_cr:
             data = data[:-1]
         return data.replace(b"\r\n", b"\n")
+
+
+def is_one_delta(data: bytes) -> bool:
+    """Whether bytes that follow whole events are one delta, just as :func:`event_of` would give it: most reads are."""
+    end = data.find(b"\n")
+    return (
+        data[end - len(_DELTA) : end] == _DELTA
+        and data.startswith(_TYPE_LINE)
+        and data.startswith(_DATA_LINE, end + 1)
+        and data.find(b"\n", end + 1) == len(data) - 2
+        and data.endswith(b"\n\n")
+        and b"\r" not in data
+    )
 
 
 def event_of(block: bytes) -> Event | None:

@@ -6,8 +6,10 @@ import json
 from typing import Any, NoReturn
 
 from sidecar.backends.native.failures import NOT_ITS_PROTOCOL
+from sidecar.responses.body_bounds import nesting
 from sidecar.responses.json_text import Json
 
+_MOST_LEVELS = 256
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -17,9 +19,12 @@ def read_object(data: bytes) -> Json:
     Raises:
         BackendError: it is none.
     """
+    # What is nested deeply may be read, and not be written any more.
+    if data.count(b"[") + data.count(b"{") > _MOST_LEVELS and nesting(data) > _MOST_LEVELS:
+        raise NOT_ITS_PROTOCOL.error("JSON without a bottom")
     try:
         value = json.loads(data, parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise NOT_ITS_PROTOCOL.error("no JSON") from error
     if not isinstance(value, dict):
         raise NOT_ITS_PROTOCOL.error("no JSON object")

@@ -11,13 +11,13 @@ ends it is not passed on but given to the exchange as ``response``.
 
 from __future__ import annotations
 
-from sidecar.backends.native.events import Event, EventBlocks, event_of
+from sidecar.backends.native.events import Event, EventBlocks, event_of, is_one_delta
 from sidecar.backends.native.failures import ENDED_EARLY, NOT_ITS_PROTOCOL, failure_of
 from sidecar.backends.native.json_values import read_object
 from sidecar.backends.native.response import Telling, usage_of
 from sidecar.responses.errors import ApiError
 from sidecar.responses.json_text import Json, json_bytes
-from sidecar.responses.marks import BEGUN, NOTHING
+from sidecar.responses.marks import BEGUN, MOST_TOKENS, NOTHING
 from sidecar.responses.usage import Usage
 
 MOST_BYTES = 16 * 1024 * 1024
@@ -30,7 +30,7 @@ _ENDING = frozenset({b"response.completed", b"response.incomplete"})
 _FAILING = frozenset({b"error", b"response.failed", b"response.cancelled"})
 _READ = _OPENING | _ENDING | _FAILING
 _WHOLE = ("completed", "incomplete")
-_DELTA, _DELTA_MEMBER = b".delta", b'"delta":"'
+_DELTA_MEMBER = b'"delta":"'
 _NUMBER_MEMBER = b'"sequence_number":'
 
 
@@ -46,19 +46,14 @@ class StreamReader:
         """The whole response as it is told, once it is whole."""
         self.usage: Usage | None = None
         """The tokens that the upstream has told, once it has."""
+        self.tokens = 0
+        """An estimate of those that have passed: one for each delta, or one for every four bytes of its text."""
         self._telling = telling
-        self._most_tokens = most_tokens
+        self._most_tokens = MOST_TOKENS if most_tokens is None else most_tokens
         self._blocks = EventBlocks()
         self._opening: list[bytes] = []
         self._ending: Json = {}
-        self._tokens = 0
         self._last_passed = b""
-
-    @property
-    def tokens(self) -> int:
-        """An estimate of the tokens that have passed: one for each delta, or one for every four bytes of its text."""
-        tokens = self._tokens
-        return tokens if self._most_tokens is None else min(tokens, self._most_tokens)
 
     @property
     def next_number(self) -> int:
@@ -71,27 +66,29 @@ class StreamReader:
 
     def feed(self, data: bytes) -> bytes:
         """What of the upstream's ``data`` goes to the client. This is the per-token path."""
+        if self.begun and self._blocks.is_between and is_one_delta(data):
+            self._count(data)
+            self._last_passed = data
+            return data
         passed: list[bytes] = []
         try:
             for block in self._blocks.feed(data):
                 event = event_of(block)
                 if event is None:
                     continue
-                type_, lines = event
-                if type_ in _READ:
+                if event.type in _READ:
                     if not self._take(event, passed):
                         break
                     continue
                 if not self.begun:
                     self._begin(passed)
-                if type_.endswith(_DELTA):
-                    self._tokens += _tokens_of(lines)
-                passed.append(lines)
+                if event.is_delta:
+                    self._count(event.lines)
+                passed.append(event.lines)
         except ApiError as error:
             self.failure = error
         if not passed:
             return b""
-        self.mark = BEGUN | self.tokens
         passed.append(b"")
         self._last_passed = events = b"\n\n".join(passed)
         return events
@@ -103,7 +100,8 @@ class StreamReader:
             ApiError: the answer is not complete.
         """
         # Some leave out the blank line after the last event.
-        events = self.feed(b"\n\n") if whole and not self.stopped else b""
+        goes_on = not self.stopped and self.failure is None
+        events = self.feed(b"\n\n") if whole and goes_on else b""
         if self.failure is not None:
             raise self.failure
         if not self.stopped:
@@ -136,8 +134,17 @@ class StreamReader:
         self.stopped = True
         return False
 
+    def _count(self, delta: bytes) -> None:
+        """Estimate the tokens of the text of a delta event; its escapes are not looked at."""
+        begin = delta.find(_DELTA_MEMBER) + len(_DELTA_MEMBER)
+        size = delta.find(b'"', begin) - begin if begin >= len(_DELTA_MEMBER) else 0
+        tokens = self.tokens + (size // BYTES_OF_A_TOKEN or 1)
+        self.tokens = tokens if tokens < self._most_tokens else self._most_tokens
+        self.mark = BEGUN | self.tokens
+
     def _begin(self, passed: list[bytes]) -> None:
         self.begun = True
+        self.mark = BEGUN
         passed += self._opening
         self._opening = []
 
@@ -214,14 +221,6 @@ def _error_in(told: Json) -> Json:
     holders = [told, response if isinstance(response, dict) else {}]
     nested = next((holder["error"] for holder in holders if isinstance(holder.get("error"), dict)), None)
     return nested if nested is not None else {name: told.get(name) for name in ("code", "message")}
-
-
-def _tokens_of(lines: bytes) -> int:
-    """How many tokens the text of a delta event probably is; its escapes are not looked at."""
-    begin = lines.find(_DELTA_MEMBER) + len(_DELTA_MEMBER)
-    if begin < len(_DELTA_MEMBER):
-        return 1
-    return max(1, (lines.find(b'"', begin) - begin) // BYTES_OF_A_TOKEN)
 
 
 def _written(type_: bytes, event: Json) -> bytes:

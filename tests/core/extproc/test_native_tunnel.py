@@ -145,4 +145,4 @@ def test_a_delta_takes_few_calls() -> None:
         for message in messages[1:]:
             session.receive(message)
     assert len(envoy.sent) == before + 49
-    assert calls.total() <= 13 * 49
+    assert calls.total() <= 11 * 49

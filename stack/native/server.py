@@ -33,17 +33,18 @@ class Upstream:
         return await asyncio.start_server(self._connection, "127.0.0.1", port, ssl=tls, limit=_LONGEST_HEAD)
 
     async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        ahead: bytes | None = b""
         try:
-            while await self._request(reader, writer):
-                pass
+            while ahead is not None:
+                ahead = await self._request(ahead, reader, writer)
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
             writer.close()
 
-    async def _request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """Answer one request; whether there may be another on the connection."""
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+    async def _request(self, ahead: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes | None:
+        """Answer one request, which begins with ``ahead``; what the next one begins with, ``None`` if there is none."""
+        head = (ahead + await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         method, path, _ = head[0].split(" ")
         headers = [line.split(": ", 1) for line in head[1:] if line]
         named = {name.lower(): value for name, value in headers}
@@ -54,15 +55,21 @@ class Upstream:
         gone = asyncio.create_task(reader.read(1))
         playing = asyncio.create_task(self._answer(exchange, method, path, named, content, number))
         await asyncio.wait((gone, playing), return_when=asyncio.FIRST_COMPLETED)
+        if gone.done() and gone.exception() is None and gone.result():
+            # Envoy has the whole answer and sends its next request, before it is known here that playing is over.
+            await asyncio.wait((playing,))
         ended = "answered" if playing.done() else "client gone"
         for task in (gone, playing):
             task.cancel()
-        outcome = await asyncio.gather(playing, return_exceptions=True)
+        read, outcome = await asyncio.gather(gone, playing, return_exceptions=True)
         self._note(number, ended=ended)
-        if isinstance(outcome[0], Exception) and not isinstance(outcome[0], ConnectionError):
-            raise outcome[0]
-        # What was read to see whether the client is there is lost; Envoy sends nothing before it has the answer.
-        return ended == "answered" and exchange.whole and not gone.done()
+        if isinstance(outcome, Exception) and not isinstance(outcome, ConnectionError):
+            raise outcome
+        if ended != "answered" or not exchange.whole:
+            return None
+        if isinstance(read, bytes):
+            return read or None
+        return b"" if isinstance(read, asyncio.CancelledError) else None
 
     async def _answer(
         self,

@@ -20,6 +20,7 @@ from stack.envoy import Wire
 STRAIGHT = "nothing"
 ENVOY = "Envoy alone"
 PEER = "Envoy + codex-relay"
+PASSING = "passing on"
 WIRES: tuple[Wire, ...] = get_args(Wire)
 """The wires; each is a candidate of this name."""
 DEFAULT_TRANSPORT = "http2"
@@ -34,6 +35,7 @@ def candidates(*, every_transport: bool) -> dict[str, Start]:
         ENVOY: nodes.envoy_alone,
         PEER: nodes.codex_relay,
         "smg": nodes.smg,
+        PASSING: nodes.passing,
     }
     for wire in WIRES:
         found[wire] = partial(_sidecar, wire, DEFAULT_TRANSPORT)

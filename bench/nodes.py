@@ -16,7 +16,7 @@ from stack.envoy import Wire
 from stack.local import LocalStack
 from stack.paths import TOKENIZER
 from stack.postgres import Postgres
-from stack.sidecar import Model
+from stack.sidecar import Model, NativeModel
 
 CONTEXT_LENGTH = 8192
 Progress = Callable[[str], None]
@@ -73,6 +73,37 @@ def sidecar(
             parts["database"] = database.process.pid
         workers = stack.sidecar.worker_pids()
         yield Node(stack.port, "/v1/infer", parts, stack.api_key or "none", workers)
+
+
+@dataclass(frozen=True)
+class _ModelServer:
+    """The fake model server's own Responses as an upstream of the sidecar's."""
+
+    section: dict[str, Any]
+
+
+@contextmanager
+def passing(run_dir: Path, upstream: Upstream, progress: Progress) -> Iterator[Node]:
+    """Envoy and the sidecar, which passes on the model server's own Responses: what smg does.
+
+    Raises:
+        StackError: a part could not start, or ended.
+    """
+    share = shares(usable_processors())
+    stack = LocalStack(
+        run_dir,
+        models=[Model("another", MODEL, TOKENIZER, CONTEXT_LENGTH)],
+        native_models=[NativeModel(MODEL, [{"upstream": "server", "model": MODEL}], CONTEXT_LENGTH)],
+        upstreams=[_ModelServer({"name": "server", "url": f"http://127.0.0.1:{upstream.http_port}/v1"})],
+        workers=share.workers,
+        envoy_settings={"threads": share.envoy_threads},
+        triton_address=f"127.0.0.1:{upstream.grpc_port}",
+        accounts=False,
+        progress=progress,
+    )
+    with stack:
+        parts = {"envoy": stack.envoy.process.pid, "sidecar": stack.sidecar.process.pid}
+        yield Node(stack.port, "/v1", parts, workers=stack.sidecar.worker_pids())
 
 
 @contextmanager

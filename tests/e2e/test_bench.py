@@ -37,3 +37,10 @@ def test_a_wire_is_measured(tmp_path: Path) -> None:
     assert (measured.figures.requests, measured.figures.failures) == (LOAD.streams, {})
     assert set(measured.cpu_us) == {"envoy", "sidecar"}
     assert node.workers
+
+
+def test_passing_on_is_measured(tmp_path: Path) -> None:
+    with Upstream(tmp_path, progress) as upstream, nodes.passing(tmp_path, upstream, progress) as node:
+        measured = Bench(upstream, progress).measure(node, LOAD, dict.fromkeys(node.parts, 0.0))
+    assert (measured.figures.requests, measured.figures.failures) == (LOAD.streams, {})
+    assert node.workers

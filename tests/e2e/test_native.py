@@ -22,6 +22,7 @@ from tests.core.sse import parse
 from tests.e2e.client import eventually
 from tests.e2e.raw_http import Reply
 from tests.e2e.test_bureau import ask, error_of
+from tests.e2e.test_receipts import receipt
 
 SLUG, FAILOVER, REROUTED = "scripted/native", "scripted/failover", "scripted/rerouted"
 LLAMA = "huggingface/smollm2-135m-native"
@@ -303,6 +304,11 @@ def test_the_next_route_answers_where_one_cannot(
 def test_the_next_route_answers_where_nobody_is_there(stack: LocalStack, stream: bool) -> None:
     reply = ask(stack, said("from the second", model=REROUTED, stream=stream))
     assert (reply.status, b"from" in reply.body) == (200, True)
+    told = receipt(stack, stack.project_key, reply.headers["x-request-id"], "completed")
+    attempts = [(attempt["route"], attempt["outcome"], attempt["status"]) for attempt in told["attempts"]]
+    assert attempts[1] == ("scripted", "completed", 200)
+    assert attempts[0][:2] == ("gone", "infer_backend_unavailable")
+    assert (told["usage"]["input_tokens"], told["usage"]["output_tokens"]) == (11, 3)
 
 
 @pytest.mark.parametrize(
@@ -321,6 +327,33 @@ def test_a_request_goes_only_to_a_route_that_is_certified_for_it(stack: LocalSta
     reply = ask(stack, {**by_route(first=["no"], second=[{"call": ["f", "{}"]}]), "tools": [FUNCTION]})
     assert reply.json()["output"][0]["type"] == "function_call"
     assert [request["body"]["model"] for request in sent(upstream, since)] == ["second"]
+
+
+def test_a_stored_conversation_is_sent_whole(client: OpenAI, upstream: ScriptedUpstream) -> None:
+    first = client.responses.create(**said({"reasoning": "hm"}, "One"), store=True)
+    since = len(upstream.diary())
+    second = client.responses.create(**said("Two"), previous_response_id=first.id)
+    (request,) = sent(upstream, since)
+    assert (request["body"]["store"], "previous_response_id" in request["body"]) == (False, False)
+    question, *answer, turn = request["body"]["input"]
+    assert [item["id"] for item in answer] == [item.id for item in first.output]
+    assert answer[0]["encrypted_content"]
+    assert question["content"] == [{"type": "input_text", "text": said({"reasoning": "hm"}, "One")["input"]}]
+    assert turn["content"] == said("Two")["input"]
+    assert second.previous_response_id == first.id
+    kept = client.responses.retrieve(second.id)
+    assert (kept.output_text, kept.model, kept.previous_response_id) == ("Two", SLUG, first.id)
+
+
+def test_a_conversation_is_compacted_by_the_upstream(client: OpenAI, upstream: ScriptedUpstream) -> None:
+    since = len(upstream.diary())
+    compacted = client.responses.compact(model=SLUG, input="A long conversation.")
+    (item,) = compacted.output
+    assert item.type == "compaction" and item.encrypted_content.startswith("gAAAA")
+    (request,) = sent(upstream, since)
+    assert (request["path"], request["body"]["model"]) == ("/v1/responses/compact", "only")
+    turn: Any = [item.to_dict(), {"role": "user", "content": said("On")["input"]}]
+    assert client.responses.create(model=SLUG, input=turn).output_text == "On"
 
 
 def test_the_node_s_surface_says_that_a_gateway_answered(stack: LocalStack) -> None:

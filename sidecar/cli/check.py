@@ -9,19 +9,22 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 from sidecar.backends.triton.client import discover_all
 from sidecar.backends.triton.contracts.contract import Contract
 from sidecar.cli.check_upstreams import check_upstreams, check_upstreams_envoy
 from sidecar.cli.finding import BAD, GOOD, REFUSED, Finding
-from sidecar.config.load import ConfigError, read_store_url
+from sidecar.config.load import ConfigError, read_master_keys, read_store_url
 from sidecar.config.models import Config, ModelConfig
 from sidecar.exchange.catalog import ServedModel
 from sidecar.server.models import load_model
-from sidecar.store import StoreUnavailable
+from sidecar.store import StoreUnavailable, connect
 from sidecar.store.engine import sqlite_file, without_password
 from sidecar.store.schema import schema_version, versions
+from sidecar.stored.keys import unopened
+from sidecar.stored.master_keys import MasterKeys
 
 _ENVOY_SECONDS = 60
 # The key and the value of gRPC metadata that chooses the wire.
@@ -41,6 +44,8 @@ def _findings(config: Config, envoy_config: Path | None) -> Iterator[Finding]:
     yield Finding(GOOD, f"configuration: {len(config.models)} model(s), {config.workers} worker(s)")
     if config.accounts:
         yield check_store(config)
+    if config.stores:
+        yield from check_master_keys(config)
     with ThreadPoolExecutor(max_workers=1) as asking:
         # Triton is asked while the tokenizers load.
         of_triton = {index: model for index, model in enumerate(config.models) if isinstance(model, ModelConfig)}
@@ -77,6 +82,26 @@ def check_store(config: Config) -> Finding:
     if found != newest:
         return Finding(REFUSED, f"store: {shown}: its schema {found} is later than this release's {newest}")
     return Finding(GOOD, f"store: {shown} answers, schema {found}")
+
+
+def check_master_keys(config: Config) -> Iterator[Finding]:
+    """Whether the master keys can be read, and open all data keys in the store; nothing where it does not answer."""
+    try:
+        masters, url = MasterKeys(read_master_keys(config.stored)), read_store_url(config.store)
+    except ConfigError as error:
+        yield Finding(REFUSED, str(error))
+        return
+    with suppress(StoreUnavailable, ConfigError, ValueError):
+        file = sqlite_file(url)
+        if (file is not None and not file.exists()) or schema_version(url) != versions()[-1]:
+            return
+        with connect(url, "read") as connection:
+            unknown = unopened(connection, masters)
+        for master, number in unknown:
+            words = f"stored: {number} data keys are wrapped by the master key {master}, which is not configured"
+            yield Finding(BAD, words)
+        if not unknown:
+            yield Finding(GOOD, "stored: the master keys open all data keys")
 
 
 def _check_prompt(config: ModelConfig, index: int, loaded: list[ServedModel]) -> Iterator[Finding]:

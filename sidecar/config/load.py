@@ -6,6 +6,7 @@ import os
 import re
 from base64 import b64decode
 from pathlib import Path
+from stat import S_IMODE
 from typing import Any
 
 import yaml
@@ -33,6 +34,8 @@ _WORDS = {
 _MAX_SOCKETS_PATH = 90
 _SEALING_KEY_BYTES = 64
 _MASTER_KEY_BYTES = 32
+# What is mounted into a container often belongs to another user, and is read as a member of its group.
+_NOT_FOR_OTHERS = 0o037
 
 
 class ConfigError(Exception):
@@ -81,12 +84,12 @@ def read_sealing_key(path: Path) -> bytes:
     """The key in the file ``path``: 64 bytes, in base64.
 
     Raises:
-        ConfigError: the file cannot be read, or holds something else. The message holds nothing of it.
+        ConfigError: the file cannot be read, or others may, or it holds something else. The message holds nothing of
+            it.
     """
+    text = _read_secret(f"sealing_key: {path}", path)
     try:
-        key = b64decode("".join(path.read_text(encoding="ascii").split()), validate=True)
-    except OSError as error:
-        raise ConfigError(f"sealing_key: {path} cannot be read ({error.strerror})") from None
+        key = b64decode("".join(text.split()), validate=True)
     except ValueError:
         raise ConfigError(f"sealing_key: {path} is not base64") from None
     if len(key) != _SEALING_KEY_BYTES:
@@ -98,14 +101,14 @@ def read_master_keys(stored: StoredConfig) -> list[bytes]:
     """The master keys that ``stored`` names, as :func:`load` has resolved its path: 32 bytes each.
 
     Raises:
-        ConfigError: none is named, or what is named cannot be read or holds something else. The message holds nothing
-            of it.
+        ConfigError: none is named, or what is named cannot be read, or others may read it, or it holds something else.
+            The message holds nothing of it.
     """
     if stored.master_key_env is not None:
         where, text = f"stored.master_key_env: {stored.master_key_env}", os.environ.get(stored.master_key_env, "")
     elif stored.master_key is not None:
         where = f"stored.master_key: {stored.master_key}"
-        text = _read_text(where, stored.master_key)
+        text = _read_secret(where, stored.master_key)
     else:
         raise ConfigError("stored: responses are stored sealed, which needs master_key or master_key_env")
     try:
@@ -154,6 +157,15 @@ def store_url_for_commands(config: Config) -> str:
     if not config.accounts:
         raise ConfigError("accounts is false in this configuration: there is no store")
     return read_store_url(config.store)
+
+
+def _read_secret(where: str, path: Path) -> str:
+    """The same of a file that only its owner may change, and its group at most may read."""
+    text = _read_text(where, path)
+    mode = S_IMODE(path.stat().st_mode)
+    if mode & _NOT_FOR_OTHERS:
+        raise ConfigError(f"{where} has the mode {mode:04o}: others may read or change it; chmod 600")
+    return text
 
 
 def _read_text(where: str, path: Path) -> str:

@@ -34,6 +34,13 @@ class Storing:
         self._stored = stored
         self._stopping = asyncio.Event()
 
+    async def look_at_keys(self) -> None:
+        """Say in the log what the store holds that no master key here opens; nothing where it does not answer."""
+        with suppress(StoreUnavailable):
+            for master, number in await self._stored.unopened():
+                words = "%d data keys are wrapped by the master key %s, which is not configured: what their teams store"
+                _log.error(f"{words} can neither be read nor continued here", number, master)
+
     def stop(self) -> None:
         """The worker stops: what the store does not take now is lost."""
         self._stopping.set()
@@ -120,5 +127,8 @@ def _in_words(id_: str, param: str | None) -> Iterator[None]:
     except Forbidden:
         message = f"Zero data retention is required here: '{param}' needs responses that are stored."
         raise ApiError("policy_denied", message, param) from None
+    except KeyUnknown as error:
+        _log.error("%s cannot be opened: %s", id_, error)
+        raise ApiError("node_unavailable", "Stored responses cannot be opened here at the moment.") from None
     except StoreUnavailable:
         raise ApiError("node_unavailable", "The store of responses does not answer; try again.") from None

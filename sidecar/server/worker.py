@@ -151,6 +151,8 @@ async def _serve_until(
             known_wires = wires(upstream) if upstream is not None else WIRES
             observers = (AccessLog(), BrokenCharacters(), contracts)
             sessions = Sessions(keys.read_into(catalog), surfaces, performers, observers, wires=known_wires)
+            if storing is not None and index == 0:
+                await storing.look_at_keys()
             service = await _listen(config, index, sessions, accounts.authorization if accounts else None)
             background = [
                 asyncio.create_task(sessions.tick_forever()),

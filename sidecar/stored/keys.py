@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, select, text, update
+from sqlalchemy.sql.functions import count
 
 from sidecar.responses.ids import ulid
 from sidecar.store import now_us
@@ -64,6 +65,12 @@ def key_of(connection: Connection, masters: MasterKeys, organization: str) -> Da
     """
     row = connection.execute(select(stored_keys).where(stored_keys.c.organization_id == organization)).one_or_none()
     return None if row is None else DataKey(row.id, _unwrapped(masters, row))
+
+
+def unopened(connection: Connection, masters: MasterKeys) -> Sequence[tuple[str, int]]:
+    """The fingerprints of master keys that have wrapped data keys and are not here, and how many data keys each."""
+    counted = select(stored_keys.c.master, count()).group_by(stored_keys.c.master).order_by(stored_keys.c.master)
+    return [(master, number) for master, number in connection.execute(counted) if master not in masters]
 
 
 def wrap_anew(connection: Connection, masters: MasterKeys, random: Random) -> int:

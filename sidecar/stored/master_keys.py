@@ -36,6 +36,10 @@ class MasterKeys:
         self.first = fingerprint(keys[0])
         """The fingerprint of the key that wraps."""
 
+    def __contains__(self, master: str) -> bool:
+        """Whether the key of this fingerprint is among them."""
+        return master in self._ciphers
+
     def wrap(self, data_key: bytes, key_id: str, organization: str, nonce: bytes) -> bytes:
         """The data key of a team as it may lie in the store; ``nonce`` is :data:`NONCE_BYTES` of randomness."""
         return nonce + self._ciphers[self.first].encrypt(nonce, data_key, _bound_to(key_id, organization))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -18,7 +18,7 @@ from sidecar.responses.page import Page
 from sidecar.store import Store
 from sidecar.stored.chain import Chain, NotStored, StillMade, TooLong, read_chain
 from sidecar.stored.keep import Announce, Keep, Kept, Withdraw
-from sidecar.stored.keys import AddKey, NewKey, Random, key_of
+from sidecar.stored.keys import AddKey, NewKey, Random, key_of, unopened
 from sidecar.stored.listing import cut
 from sidecar.stored.master_keys import MasterKeys
 from sidecar.stored.owner import Owner
@@ -65,6 +65,10 @@ class StoredResponses:
             Forbidden: it may not.
         """
         await self._store.read(partial(_check_allowed, owner=owner))
+
+    async def unopened(self) -> Sequence[tuple[str, int]]:
+        """See :func:`sidecar.stored.keys.unopened`."""
+        return await self._store.read(partial(unopened, masters=self._masters))
 
     async def announce(self, place: Place) -> None:
         """A response is being made that will be stored here: until then it is known to be under way.

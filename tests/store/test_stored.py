@@ -15,19 +15,24 @@ from typing import Any
 import pytest
 from sqlalchemy import event, text
 
+from sidecar.exchange.load import Load
+from sidecar.exchange.look_up import LookUp
 from sidecar.responses.errors import ApiError
 from sidecar.responses.page import Page
+from sidecar.server.storing import Storing
 from sidecar.store import Store, chores, connect, repeat_forever
 from sidecar.stored import chain as chains
 from sidecar.stored import removal, responses
 from sidecar.stored.chain import NotStored, StillMade, TooLong
 from sidecar.stored.keep import GRACE, LONGEST
 from sidecar.stored.keys import shred
+from sidecar.stored.master_keys import MasterKeys
 from sidecar.stored.owner import Owner
 from sidecar.stored.record import DAY, KEPT, MOST_BYTES
 from sidecar.stored.responses import Forbidden, StoredResponses
 from sidecar.stored.seals import SealBroken
 from sidecar.stored.zero_retention import Level, no_longer_require, require
+from sidecar.surfaces.endpoints import Operation
 from stack.paths import ROOT
 from tests.store.stored_kit import MASTERS, OWNER, let_pass, record, rows
 
@@ -37,6 +42,33 @@ OTHERS = [
     replace(OWNER, environment="staging"),
     Owner("org_a"),
 ]
+
+
+OWN = MasterKeys([bytes(range(32, 64))])
+
+
+async def test_a_node_without_the_newest_master_key_says_so_at_start_and_when_asked(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    (id_,) = await chain(StoredResponses(store, MASTERS), 1)
+    storing = Storing(StoredResponses(store, OWN))
+    await storing.look_at_keys()
+    load, look_up = Load(OWNER, id_), LookUp(Operation.RETRIEVE_RESPONSE, id_, OWNER, Page())
+    for asking in (storing.load(load), storing.look_up(look_up)):
+        with pytest.raises(ApiError) as refused:
+            await asking
+        assert refused.value.code == "node_unavailable"
+    at_start, *when_asked = caplog.messages
+    assert at_start.startswith(f"1 data keys are wrapped by the master key {MASTERS.first}, which is not configured")
+    assert len(when_asked) == 2
+    assert all(id_ in line and MASTERS.first in line for line in when_asked)
+    assert not any(record.exc_info for record in caplog.records)
+
+
+async def test_a_node_with_all_keys_says_nothing_at_start(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    await chain(StoredResponses(store, MASTERS), 1)
+    await Storing(StoredResponses(store, MASTERS)).look_at_keys()
+    assert caplog.messages == []
 
 
 @pytest.fixture

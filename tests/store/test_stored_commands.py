@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from sidecar.cli.check import check_master_keys
+from sidecar.cli.finding import BAD, GOOD, REFUSED
+from sidecar.config.load import load
 from sidecar.store import connect
 from sidecar.stored.chain import NotStored
 from sidecar.stored.keep import Kept
@@ -40,6 +43,7 @@ def configure(config: Path, *keys: bytes, env: str | None = None) -> None:
     content = yaml.safe_load(config.read_text())
     file = config.parent / "master.key"
     file.write_text("".join(f"{base64.b64encode(key).decode()}\n" for key in keys))
+    file.chmod(0o600)
     config.write_text(
         yaml.safe_dump({**content, "stored": {"master_key_env": env} if env else {"master_key": file.name}})
     )
@@ -59,6 +63,20 @@ def test_the_master_key_is_changed(run: Run, config: Path, url: str, team: Owner
     assert read(url, team, NEW) == before
     with pytest.raises(KeyUnknown):
         read(url, team, OLD)
+
+
+def test_a_check_finds_keys_that_are_not_configured(config: Path, team: Owner) -> None:
+    def found() -> list[tuple[int, str]]:
+        return [(finding.status, finding.text) for finding in check_master_keys(load(config))]
+
+    configure(config, *KEYS)
+    assert found() == [(GOOD, "stored: the master keys open all data keys")]
+    configure(config, KEYS[1])
+    words = f"stored: 1 data keys are wrapped by the master key {OLD.first}, which is not configured"
+    assert found() == [(BAD, words)]
+    (config.parent / "master.key").chmod(0o644)
+    ((status, text),) = found()
+    assert (status, text.endswith("has the mode 0644: others may read or change it; chmod 600")) == (REFUSED, True)
 
 
 def test_it_may_be_in_the_environment(run: Run, config: Path, team: Owner, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,11 @@ def write(directory: Path, content: Any) -> Path:
     return path
 
 
+def write_secret(path: Path, content: str, mode: int = 0o600) -> None:
+    path.write_text(content)
+    path.chmod(mode)
+
+
 def test_relative_paths_are_relative_to_the_file(tmp_path: Path) -> None:
     path = Path("/tmp") / f"responses-config-{tmp_path.name}"
     path.mkdir()
@@ -39,6 +44,13 @@ def test_relative_paths_are_relative_to_the_file(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"workers": 0}, "workers: Input should be greater than or equal to 1"),
+        ({"workers": "2"}, "workers: a whole number is needed"),
+        ({"workers": True}, "workers: a whole number is needed"),
+        ({"accounts": "false"}, "accounts: true or false is needed"),
+        ({"accounts": 0}, "accounts: true or false is needed"),
+        ({"drain": "5"}, "drain: a number is needed"),
+        ({"images": {"ports": ["443"]}}, "images.ports: a whole number is needed"),
+        ({"admission": {"defaults": {"tokens_per_minute": "5"}}}, "tokens_per_minute: a whole number is needed"),
         ({"wrokers": 2}, "wrokers: there is no such key"),
         ({"triton": {"address": "localhost"}}, "triton.address: String should match pattern"),
         ({"triton": {}}, "triton.address: this key is needed"),
@@ -138,7 +150,7 @@ SEALED = {"surfaces": {"node": {"encrypted_reasoning": "sealed"}}, "sealing_key"
 
 
 def test_a_sealing_key_is_a_file_beside_the_configuration(tmp_path: Path) -> None:
-    (tmp_path / "key").write_text(base64.encodebytes(bytes(range(64))).decode())
+    write_secret(tmp_path / "key", base64.encodebytes(bytes(range(64))).decode())
     path = load(write(tmp_path, GOOD | {"sockets": "/tmp/r"} | SEALED)).sealing_key
     assert path == tmp_path / "key"
     assert read_sealing_key(tmp_path / "key") == bytes(range(64))
@@ -150,7 +162,7 @@ def test_a_sealing_key_is_a_file_beside_the_configuration(tmp_path: Path) -> Non
 )
 def test_a_wrong_sealing_key_is_refused_without_a_word_of_it(tmp_path: Path, key: str | None, words: str) -> None:
     if key is not None:
-        (tmp_path / "key").write_text(key)
+        write_secret(tmp_path / "key", key)
     with pytest.raises(ConfigError, match=words) as refused:
         load(write(tmp_path, GOOD | {"sockets": "/tmp/r"} | SEALED))
     assert str(refused.value).startswith(f"{tmp_path / 'sidecar.yaml'}: sealing_key: {tmp_path / 'key'} ")
@@ -166,7 +178,7 @@ def test_a_master_key_is_a_file_beside_the_configuration_or_in_the_environment(
 ) -> None:
     keys = [bytes(range(32)), bytes(range(32, 64))]
     lines = "".join(f"{base64.b64encode(key).decode()}\n" for key in keys)
-    (tmp_path / "master").write_text(lines)
+    write_secret(tmp_path / "master", lines)
     assert read_master_keys(with_master_key(tmp_path, master_key="master").stored) == keys
     monkeypatch.setenv("MASTER", lines)
     assert read_master_keys(with_master_key(tmp_path, master_key_env="MASTER").stored) == keys
@@ -183,11 +195,26 @@ def test_a_master_key_is_a_file_beside_the_configuration_or_in_the_environment(
 )
 def test_a_wrong_master_key_is_refused_without_a_word_of_it(tmp_path: Path, content: str | None, words: str) -> None:
     if content is not None:
-        (tmp_path / "master").write_text(content)
+        write_secret(tmp_path / "master", content)
     with pytest.raises(ConfigError) as refused:
         read_master_keys(with_master_key(tmp_path, master_key="master").stored)
     assert str(refused.value).startswith(f"stored.master_key: {tmp_path / 'master'} {words}")
     assert not content or content not in str(refused.value)
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o604, 0o660])
+def test_a_key_that_others_may_read_or_change_is_refused(tmp_path: Path, mode: int) -> None:
+    write_secret(tmp_path / "key", base64.b64encode(bytes(64)).decode(), mode)
+    write_secret(tmp_path / "master", base64.b64encode(bytes(32)).decode(), mode)
+    with pytest.raises(ConfigError, match=f"sealing_key: {tmp_path / 'key'} has the mode {mode:04o}"):
+        load(write(tmp_path, GOOD | {"sockets": "/tmp/r"} | SEALED))
+    with pytest.raises(ConfigError, match=f"stored.master_key: {tmp_path / 'master'} has the mode {mode:04o}"):
+        read_master_keys(with_master_key(tmp_path, master_key="master").stored)
+
+
+def test_a_key_may_be_read_by_a_group(tmp_path: Path) -> None:
+    write_secret(tmp_path / "master", base64.b64encode(bytes(32)).decode(), 0o440)
+    assert read_master_keys(with_master_key(tmp_path, master_key="master").stored) == [bytes(32)]
 
 
 def test_a_master_key_has_one_place(tmp_path: Path) -> None:

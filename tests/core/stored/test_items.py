@@ -53,7 +53,7 @@ def test_what_a_client_sent_stays_as_it_was() -> None:
 
 
 def test_ids_are_made_by_type() -> None:
-    kinds = ["function_call", "function_call_output", "reasoning", "local_shell_call"]
+    kinds = ["function_call", "function_call_output", "reasoning", "web_search_call"]
     made = [item["id"] for item in input_items([{"type": kind} for kind in kinds], IDS)]
     assert made == ["fc_01h_i0", "fco_01h_i1", "rs_01h_i2", "item_01h_i3"]
 

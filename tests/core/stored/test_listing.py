@@ -69,6 +69,7 @@ def test_after_the_last_item_there_is_nothing() -> None:
         ("limit=%C2%B2", "limit"),
         ("limit=" + "9" * 5000, "limit"),
         ("order=up", "order"),
+        ("after=", "after"),
     ],
 )
 def test_what_a_page_cannot_be_is_refused(query: str, param: str) -> None:

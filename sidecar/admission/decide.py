@@ -98,8 +98,9 @@ def _fits(limit: Limit, request: ReservationRequest, balances: Balances) -> bool
 def _refused_by(limit: Limit, request: ReservationRequest, balances: Balances, told: Standing) -> Refused:
     """The refusal by a limit that ``request`` exceeds."""
     if limit.key.kind == "concurrent":
-        return refusals.concurrency_limited(limit, told)
+        return refusals.concurrency_limited(limit, told, request.shown_model)
     needed = _needed(limit, request)
     if limit.key.kind == "quota":
-        return refusals.quota_exceeded(limit, balances.count(limit.key), needed, balances.now, told)
-    return refusals.rate_limited(limit, needed, balances.bucket(limit).wait_for(needed), told)
+        used = balances.count(limit.key)
+        return refusals.quota_exceeded(limit, used, needed, balances.now, told, request.shown_model)
+    return refusals.rate_limited(limit, needed, balances.bucket(limit).wait_for(needed), told, request.shown_model)

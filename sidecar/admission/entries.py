@@ -47,6 +47,11 @@ class ReservationRequest:
     client_request_id: str | None = None
 
     @property
+    def shown_model(self) -> str:
+        """What its client is told of as the model."""
+        return self.told_model or self.model
+
+    @property
     def tokens(self) -> int:
         """How many tokens are reserved."""
         return self.input_tokens + self.output_tokens

@@ -1,4 +1,4 @@
-"""The words of a refusal: what is allowed, and when to come back."""
+"""The words of a refusal: what is allowed, and when to come back; ``model`` is what the client is told it is called."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ _TRY_AGAIN = SECOND
 _UNITS = {"requests": ("request", ""), "tokens": ("token", ""), "image_bytes": ("byte", " of remote images")}
 
 
-def rate_limited(limit: Limit, needed: int, wait: int | None, standing: Standing) -> Refused:
+def rate_limited(limit: Limit, needed: int, wait: int | None, standing: Standing, model: str) -> Refused:
     """Too much in a minute. ``wait`` is in microseconds; ``None`` where the request is too large for any minute."""
     unit, of_what = _UNITS[limit.key.kind]
-    allowed = f"{_count(limit.limit, unit)}{of_what} per minute allowed on {limit.key.model}"
+    allowed = f"{_count(limit.limit, unit)}{of_what} per minute allowed on {model}"
     if wait is None:
         message = f"{allowed}, fewer than the {needed} that this request needs; it can never be admitted"
         return Refused("rate_limited", message, None, standing)
     return Refused("rate_limited", f"{allowed}; retry in {seconds(wait)}", wait, standing)
 
 
-def concurrency_limited(limit: Limit, standing: Standing) -> Refused:
+def concurrency_limited(limit: Limit, standing: Standing, model: str) -> Refused:
     """Too many at a time."""
-    allowed = f"{_count(limit.limit, 'request')} at a time allowed{_on(limit)}"
+    allowed = f"{_count(limit.limit, 'request')} at a time allowed{_on(limit, model)}"
     if not limit.limit:
         return Refused("concurrency_limited", allowed, None, standing)
     ended = "it" if limit.limit == 1 else "one of them"
     return Refused("concurrency_limited", f"{allowed}; retry when {ended} has ended", _TRY_AGAIN, standing)
 
 
-def quota_exceeded(limit: Limit, used: int, needed: int, now: int, standing: Standing) -> Refused:
+def quota_exceeded(limit: Limit, used: int, needed: int, now: int, standing: Standing, model: str) -> Refused:
     """The period's tokens are used up, or fewer are left than the request needs."""
     period: Period = "day" if limit.key.period.count("-") == 2 else "month"
     left = max(0, limit.limit - used)
     are_left = f"{left} {'is' if left == 1 else 'are'} left"
     message = (
-        f"{_count(limit.limit, 'token')} per {period} allowed{_on(limit)}, of which {are_left} and this request "
+        f"{_count(limit.limit, 'token')} per {period} allowed{_on(limit, model)}, of which {are_left} and this request "
         f"needs {needed}; the {period} ends at {written(end_of(period, now))}"
     )
     return Refused("quota_exceeded", message, None, standing)
@@ -65,5 +65,5 @@ def _count(count: int, unit: str) -> str:
     return f"{count} {unit}{'' if count == 1 else 's'}"
 
 
-def _on(limit: Limit) -> str:
-    return "" if limit.key.model == ANY else f" on {limit.key.model}"
+def _on(limit: Limit, model: str) -> str:
+    return "" if limit.key.model == ANY else f" on {model}"

@@ -41,7 +41,7 @@ class Reserved:
     @classmethod
     def of(cls, request: ReservationRequest, slot: Slot, admitted: Admitted) -> Self:
         """The answer to the ask, by what came of its ``request``."""
-        images = ImageBytes(admitted.image_bytes, limit=admitted.image_limit, model=request.model)
+        images = ImageBytes(admitted.image_bytes, limit=admitted.image_limit, model=request.shown_model)
         return cls(request, slot, images, admitted.standing.headers())
 
 

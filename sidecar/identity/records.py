@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, Row, insert, or_, select, update
 
+from sidecar.identity.identity import INFERENCE
 from sidecar.identity.secret import Kind, Secret, mint
 from sidecar.responses.ids import ulid
 from sidecar.store import now_us
@@ -109,13 +110,22 @@ def issue(connection: Connection, terms: Terms) -> tuple[Secret, Record]:
     """Make a credential; the secret is known only to whoever gets it from here.
 
     Raises:
-        ValueError: the name or the user is too long, or not printable.
+        ValueError: the name or the user is too long, or not printable; it would never count; it is one of a project,
+            and names a user or allows what no such key is asked for.
         sqlalchemy.exc.IntegrityError: there is no such organization.
     """
     if terms.name and not is_label(terms.name, 256):
         raise ValueError("The name of a credential has at most 256 printable characters.")
     if terms.user is not None and not is_label(terms.user, 256):
         raise ValueError("A user has 1 to 256 printable characters.")
+    if terms.seconds is not None and terms.seconds <= 0:
+        raise ValueError("A credential has to count for some time.")
+    if terms.kind is Kind.PROJECT and terms.user is not None:
+        raise ValueError("A key belongs to a project or to a user, not to both.")
+    if terms.kind is Kind.PROJECT and (useless := sorted(terms.scopes - INFERENCE)):
+        raise ValueError(
+            f"A project's key cannot have the scope {useless[0]}; it can have {' and '.join(sorted(INFERENCE))}."
+        )
     places = (terms.project, terms.environment)
     if any((place is not None) != (terms.kind is Kind.PROJECT) for place in places):
         raise ValueError("A key of a project needs both a project and an environment; other credentials have neither.")

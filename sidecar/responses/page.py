@@ -31,12 +31,14 @@ class Page:
         given = {name: values[-1] for name, values in parse_qs(query, keep_blank_values=True).items()}
         if given.get("before"):
             raise ApiError("unsupported_parameter", "before is not supported; use after, and order.", "before")
+        if given.get("after") == "":
+            raise ApiError("invalid_request", "'after' must be the id of an entry.", "after")
         limit, order = given.get("limit", "20"), given.get("order", "desc")
         if not (limit.isascii() and limit.isdigit() and len(limit) <= len(str(_MOST)) and 1 <= int(limit) <= _MOST):
             raise ApiError("invalid_request", f"'limit' must be a whole number from 1 to {_MOST}.", "limit")
         if order not in ("asc", "desc"):
             raise ApiError("invalid_request", "'order' must be 'asc' or 'desc'.", "order")
-        return cls(int(limit), "asc" if order == "asc" else "desc", given.get("after") or None)
+        return cls(int(limit), "asc" if order == "asc" else "desc", given.get("after"))
 
 
 def nothing_after(id_: str) -> ApiError:

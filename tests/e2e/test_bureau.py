@@ -207,9 +207,13 @@ def test_a_conversation_is_compacted_and_goes_on(stack: LocalStack, client: Open
     assert (reply.status, error_of(reply)["param"]) == (400, "input[0].encrypted_content")
 
 
-def test_a_stored_conversation_is_compacted(client: OpenAI) -> None:
+def test_a_stored_conversation_is_compacted(stack: LocalStack, client: OpenAI) -> None:
     first = client.responses.create(**said("hello"), store=True)
-    compacted = client.responses.compact(model=SLUG, previous_response_id=first.id)
+    raw = client.responses.with_raw_response.compact(model=SLUG, previous_response_id=first.id)
+    compacted = raw.parse()
+    path = f"/v1/requests/{raw.headers['x-request-id']}"
+    receipt = exchange(stack.port, [request("GET", path, key=stack.project_key)]).json()
+    assert receipt["endpoint"] == "responses.compact"
     assert [item.type for item in compacted.output] == ["message", "compaction"]
     with pytest.raises(openai.NotFoundError):
         client.responses.retrieve(compacted.id)

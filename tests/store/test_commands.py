@@ -72,6 +72,21 @@ def test_a_key_is_rotated_with_a_grace_or_without(run: Run, config: Path) -> Non
     assert [one["state"] for one in as_json(run, "keys", "list")] == ["active", "replaced", "active"]
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--expires", "0d"), "A credential has to count for some time."),
+        (("--project", "p", "--environment", "e", "--user", "bob"), "A key belongs to a project or to a user"),
+        (("--project", "p", "--environment", "e", "--scope", "admin"), "A project's key cannot have the scope admin"),
+        (("--project", "p", "--environment", "e", "--scope", "usage:read"), "cannot have the scope usage:read"),
+    ],
+)
+def test_a_key_that_would_never_serve_is_not_made(run: Run, options: tuple[str, ...], words: str) -> None:
+    run("orgs", "create", "acme")
+    assert words in run("keys", "create", "acme", *options, status=1).output
+    assert as_json(run, "keys", "list") == []
+
+
 def test_sessions_are_made_listed_and_ended(run: Run) -> None:
     run("orgs", "create", "acme")
     session = as_json(run, "sessions", "create", "acme", "--user", "bob", "--expires", "30m")

@@ -72,7 +72,7 @@ PARAMETERS = (
     Parameter("metadata", Accepted(), "Echoed in the response; the model does not see it."),
     Parameter("text", Accepted(), "The form of the answer."),
     Parameter("text.format", Accepted(), "Free text, any JSON object, or JSON that matches a schema."),
-    Parameter("text.verbosity", Only(("medium",), ignored=True)),
+    Parameter("text.verbosity", Ignored(), "The model is not told: clients send it without being asked to."),
     Parameter("reasoning", Accepted(), "Whether the model reasons before it answers."),
     Parameter(
         "reasoning.effort",

@@ -144,6 +144,23 @@ def test_tokens_per_minute() -> None:
     assert refused.retry_after_us == 9_003_000
 
 
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"requests_per_minute": 1},
+        {"tokens_per_minute": 1},
+        {"concurrent_requests": 0},
+        {"period": "day", "period_tokens": 1},
+    ],
+)
+def test_a_model_is_called_what_its_client_knows_it_as(limits: dict[str, Any]) -> None:
+    desk = Desk(**limits)
+    desk.ask()
+    message = desk.refused(told_model="qwen/qwen3.5").message
+    assert REQUEST.model not in message
+    assert ("on qwen/qwen3.5" in message) == ("per minute" in message)
+
+
 def test_a_second_is_a_second() -> None:
     desk = Desk(requests_per_minute=60)
     for _ in range(60):

@@ -46,23 +46,29 @@ def _findings(config: Config, envoy_config: Path | None) -> Iterator[Finding]:
         yield check_store(config)
     if config.stores:
         yield from check_master_keys(config)
-    with ThreadPoolExecutor(max_workers=1) as asking:
-        # Triton is asked while the tokenizers load.
-        of_triton = {index: model for index, model in enumerate(config.models) if isinstance(model, ModelConfig)}
-        names = [model.triton_model for model in of_triton.values()]
-        contracts = asking.submit(asyncio.run, discover_all(config.triton.address, names))
-        # Kept, so that models of the same files load them once.
-        loaded: list[ServedModel] = []
-        for index, model in of_triton.items():
-            yield from _check_prompt(model, index, loaded)
-        for model, contract in zip(of_triton.values(), contracts.result(), strict=True):
-            yield _check_contract(config.triton.address, model, contract)
+    if config.triton.address is not None:
+        yield from _check_triton(config.triton.address, config)
     yield from check_upstreams(config)
     if envoy_config is not None:
         yield _check_envoy(envoy_config)
         yield from check_upstreams_envoy(config, envoy_config)
         if config.triton.upstream is None and _asks_for_origin(envoy_config):
             yield Finding(REFUSED, f"triton.upstream: {envoy_config} has routes of the wire origin, which calls it")
+
+
+def _check_triton(address: str, config: Config) -> Iterator[Finding]:
+    """The models that Triton serves: their prompts and their contracts."""
+    with ThreadPoolExecutor(max_workers=1) as asking:
+        # Triton is asked while the tokenizers load.
+        of_triton = {index: model for index, model in enumerate(config.models) if isinstance(model, ModelConfig)}
+        names = [model.triton_model for model in of_triton.values()]
+        contracts = asking.submit(asyncio.run, discover_all(address, names))
+        # Kept, so that models of the same files load them once.
+        loaded: list[ServedModel] = []
+        for index, model in of_triton.items():
+            yield from _check_prompt(model, index, loaded)
+        for model, contract in zip(of_triton.values(), contracts.result(), strict=True):
+            yield _check_contract(address, model, contract)
 
 
 def check_store(config: Config) -> Finding:

@@ -40,8 +40,10 @@ UNIX = "unix:"
 class TritonConfig(Section):
     """Where Triton is asked about its models, and called where Envoy does not do that."""
 
-    address: Address = Field(
-        description="`host:port` of Triton's gRPC service, asked again and again what its models are"
+    address: Address | None = Field(
+        default=None,
+        description="`host:port` of Triton's gRPC service, asked again and again what its models are; needed where one"
+        " of the models is Triton's",
     )
     upstream: Annotated[str, Field(pattern=r"^(unix:.+|[^\s:]+:\d{1,5})$")] | None = Field(
         default=None,
@@ -211,7 +213,7 @@ class Config(Section):
         description="what speaks to Envoy: `http2`, the sidecar's own server, or `grpc_aio`, gRPC's, which takes"
         " several times as much processor time for each token",
     )
-    triton: TritonConfig
+    triton: TritonConfig = TritonConfig()
     upstreams: tuple[UpstreamConfig, ...] = ()
     models: Annotated[tuple[_AnyModel, ...], Field(min_length=1)]
     surfaces: SurfacesSettings = SurfacesSettings()
@@ -255,6 +257,13 @@ class Config(Section):
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise ValueError(f"{twice} is the name or alias of more than one model, or twice of one")
+        return self
+
+    @model_validator(mode="after")
+    def _triton_is_somewhere(self) -> Config:
+        index = next((index for index, model in enumerate(self.models) if isinstance(model, ModelConfig)), None)
+        if index is not None and self.triton.address is None:
+            raise ValueError(f"triton.address is needed: models[{index}] is Triton's")
         return self
 
     @model_validator(mode="after")

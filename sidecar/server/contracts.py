@@ -32,8 +32,8 @@ class Contracts:
     another one. As an observer it looks at once when a request's failure makes a contract doubtful.
     """
 
-    def __init__(self, address: str) -> None:
-        """``address`` is ``host:port`` of Triton's gRPC service."""
+    def __init__(self, address: str | None) -> None:
+        """``address`` is ``host:port`` of Triton's gRPC service, where there is one: else nobody is asked."""
         self._address = address
         self._doubted = asyncio.Event()
         self._told: dict[str, str] = {}
@@ -46,17 +46,17 @@ class Contracts:
 
     async def keep(self, sessions: Sessions) -> None:
         """Keep the catalog of ``sessions`` up to date, until cancelled."""
-        while True:
+        while self._address is not None:
             self._doubted.clear()
-            all_known = await self._look(sessions)
+            all_known = await self._look(self._address, sessions)
             await asyncio.sleep(_SHORTEST_GAP_SECONDS)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._doubted.wait(), _LOOK_SECONDS if all_known else _RETRY_SECONDS)
 
-    async def _look(self, sessions: Sessions) -> bool:
+    async def _look(self, address: str, sessions: Sessions) -> bool:
         """Ask for all contracts once; whether all were told."""
         models = sessions.catalog.triton_models()
-        found = await discover_all(self._address, [model.settings.triton_model for model in models])
+        found = await discover_all(address, [model.settings.triton_model for model in models])
         for model, contract in zip(models, found, strict=True):
             if isinstance(contract, Exception):
                 self._tell(logging.WARNING, model.name, str(contract))

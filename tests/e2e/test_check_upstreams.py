@@ -38,7 +38,6 @@ def configuration(directory: Path, model: str = "only", **upstream: Any) -> Path
     content = {
         "node": "n",
         "sockets": "/run/r",
-        "triton": {"address": "127.0.0.1:1"},
         "upstreams": [{"name": "u", **upstream}],
         "models": [{"name": "m", "context_length": 9, "routes": [route]}],
     }

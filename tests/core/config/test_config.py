@@ -53,7 +53,7 @@ def test_relative_paths_are_relative_to_the_file(tmp_path: Path) -> None:
         ({"admission": {"defaults": {"tokens_per_minute": "5"}}}, "tokens_per_minute: a whole number is needed"),
         ({"wrokers": 2}, "wrokers: there is no such key"),
         ({"triton": {"address": "localhost"}}, "triton.address: String should match pattern"),
-        ({"triton": {}}, "triton.address: this key is needed"),
+        ({"triton": {}}, "triton.address is needed: models[0] is Triton's"),
         ({"models": []}, "models: Tuple should have at least 1 item"),
         ({"models": [{**MODEL, "context_length": "x"}]}, "models[0].context_length: a whole number is needed"),
         ({"models": [{**MODEL, "triton_model": "a b"}]}, "models[0].triton_model: String should match pattern"),

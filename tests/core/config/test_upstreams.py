@@ -35,6 +35,12 @@ def test_a_model_has_routes_in_the_place_of_a_triton_model(tmp_path: Path) -> No
     assert model.routes[0].model == "gpt-5-mini"
 
 
+def test_without_a_model_of_triton_s_there_need_be_no_triton(tmp_path: Path) -> None:
+    assert load(write(tmp_path, triton={})).triton.address is None
+    with pytest.raises(ConfigError, match=r"triton.address is needed: models\[1\] is Triton's"):
+        load(write(tmp_path, triton={}, models=[MODEL, TRITON_MODEL]))
+
+
 @pytest.mark.parametrize(
     ("url", "parts"),
     [

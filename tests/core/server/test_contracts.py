@@ -68,6 +68,11 @@ async def test_a_contract_is_asked_for_until_it_is_told_and_then_kept_up_to_date
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO", "WARNING", "INFO"]
 
 
+async def test_where_there_is_no_triton_nobody_is_asked(triton: Triton) -> None:
+    await asyncio.wait_for(Contracts(None).keep(Sessions(kit.catalog(), SURFACES, {}, ())), 10)
+    assert triton.asked.locked()
+
+
 @pytest.mark.parametrize(
     ("words", "doubtful"),
     [

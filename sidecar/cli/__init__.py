@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from sidecar.cli import config as config_commands
 from sidecar.cli import keys, orgs, requests, sessions, store, stored
 from sidecar.cli.ledger import reconcile, usage
 from sidecar.cli.options import ConfigFile as _ConfigFile
@@ -19,6 +21,7 @@ from sidecar.config.load import ConfigError, load
 from sidecar.config.models import Config
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+app.add_typer(config_commands.app, name="config")
 app.add_typer(orgs.app, name="orgs")
 app.add_typer(keys.app, name="keys")
 app.add_typer(sessions.app, name="sessions")
@@ -27,6 +30,21 @@ app.add_typer(store.app, name="store")
 app.add_typer(stored.app, name="stored")
 app.command()(usage)
 app.command()(reconcile)
+
+
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(version("responses-sidecar"))
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """The OpenAI Responses API in front of Triton Inference Server, as an Envoy external processor."""
 
 
 @app.command()

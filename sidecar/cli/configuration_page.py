@@ -25,6 +25,14 @@ a format that is not known, a tokenizer or chat template that cannot be used. `r
 tries everything that serving needs: the configuration, the store, each tokenizer and chat template, Triton and each
 model's contract, each of `upstreams` and its key, and with `--envoy-config FILE` Envoy's configuration too.
 
+`responses-sidecar config schema` prints the JSON Schema, by which editors complete and check the file, and
+`responses-sidecar config show --config FILE` what is in force: each value with its default and where it comes from.
+
+What differs from one node to the next can come from environment variables, which win over the file: the key's path in
+capitals, after `RESPONSES_SIDECAR__`, with two underscores before each further step. `triton.address` is
+`RESPONSES_SIDECAR__TRITON__ADDRESS`. A value is YAML, as it would stand in the file; members of lists have no
+variables, and secrets belong in files.
+
 ```yaml
 node: n1
 workers: 4

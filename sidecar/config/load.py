@@ -13,6 +13,7 @@ import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from sidecar.config.environment import overridden
 from sidecar.config.models import TAGS, UNIX, Config, ModelConfig
 from sidecar.config.store import SQLITE, STORE_URL, StoreConfig
 from sidecar.config.stored import StoredConfig
@@ -49,21 +50,35 @@ class ConfigError(Exception):
         return ConfigError("\n".join(f"{path}: {line}" for line in str(self).splitlines()))
 
 
-def load(path: Path) -> Config:
-    """Read and check the file; relative paths in it are relative to the file's directory.
+def read(path: Path) -> Any:
+    """What stands in the file, whatever that is.
 
     Raises:
-        ConfigError: the file cannot be read, is not YAML, or a key is wrong.
+        ConfigError: the file cannot be read, or is not YAML.
     """
     try:
-        data = yaml.load(path.read_text(encoding="utf-8"), _UniqueKeyLoader)
-        config = Config.model_validate(data)
+        return yaml.load(path.read_text(encoding="utf-8"), _UniqueKeyLoader)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read ({error})") from error
     except yaml.YAMLError as error:
         raise ConfigError(f"{path}: not YAML ({' '.join(str(error).split())})") from error
+
+
+def load(path: Path) -> Config:
+    """Read and check the file, and what the environment sets in its place.
+
+    Relative paths are relative to the file's directory.
+
+    Raises:
+        ConfigError: the file cannot be read, is not YAML, or a key is wrong.
+    """
+    data = read(path)
+    try:
+        config = Config.model_validate(overridden(data, os.environ))
     except ValidationError as error:
         raise ConfigError("\n".join(_describe(error))).in_file(path) from error
+    except ValueError as error:
+        raise ConfigError(f"environment: {error}") from None
     config = _resolve(config, path.resolve().parent)
     if len(str(config.sockets)) > _MAX_SOCKETS_PATH:
         raise ConfigError(f"{path}: sockets: a directory for Unix sockets has at most {_MAX_SOCKETS_PATH} characters")

@@ -199,7 +199,11 @@ class Config(Section):
     """The whole file."""
 
     node: Annotated[str, Field(min_length=1, max_length=128)] = Field(description="this node's name, told in answers")
-    workers: Annotated[int, BeforeValidator(_auto), Field(ge=1, le=MOST_WORKERS)] = Field(
+    workers: Annotated[
+        int,
+        BeforeValidator(_auto, json_schema_input_type=Annotated[int, Field(ge=1, le=MOST_WORKERS)] | Literal["auto"]),
+        Field(ge=1, le=MOST_WORKERS),
+    ] = Field(
         default="auto",
         validate_default=True,
         description="worker processes; `auto`: half of the processors that the process may use, rounded up. Envoy's"

@@ -24,9 +24,10 @@ def check(config: Path, *arguments: str) -> Result:
 
 
 def changed(stack: LocalStack, directory: Path, **model: Any) -> Path:
-    """The stack's configuration with another first model."""
+    """The stack's configuration with another first model, and nothing else that is served."""
     config = yaml.safe_load(stack.sidecar.config.read_text())
     config["models"] = [{**config["models"][0], **model}]
+    del config["upstreams"]
     path = directory / "sidecar.yaml"
     path.write_text(yaml.safe_dump(config))
     return path

@@ -115,7 +115,10 @@ def test_envoy_s_configuration_must_know_the_upstreams(
 
 def test_a_running_stack_s_upstreams_pass(stack: LocalStack, tmp_path: Path) -> None:
     content = yaml.safe_load(stack.sidecar.config.read_text())
-    content["models"] = [model for model in content["models"] if "routes" in model]
+    # One upstream of the stack is not there, as tests want it.
+    content["upstreams"] = [upstream for upstream in content["upstreams"] if upstream["name"] != "gone"]
+    known = [model for model in content["models"] if model["name"] in ("native-scripted", "smollm2-135m-native")]
+    content["models"] = known
     path = tmp_path / "sidecar.yaml"
     path.write_text(json.dumps(content))
     result = check(path, "--envoy-config", str(stack.run_dir / "envoy.yaml"))

@@ -29,9 +29,8 @@ class Admission:
         Raises:
             ApiError: it is refused, or cannot be accounted for.
         """
-        line = (request.organization_id, request.model)
         try:
-            outcome = await self._room.admit(line, lambda: self._books.reserve(request))
+            outcome = await self._room.admit(request.line, lambda: self._books.reserve(request))
         except StoreUnavailable:
             raise ApiError("node_unavailable", "The node cannot account for requests now; try again.") from None
         except CheckpointFull:

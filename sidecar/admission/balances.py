@@ -15,18 +15,31 @@ from sidecar.admission.limits import ANY, Applied
 from sidecar.admission.periods import period_of
 
 Rate = Literal["requests", "tokens", "image_bytes"]
-Kind = Literal["requests", "tokens", "image_bytes", "concurrent", "quota"]
+UserRate = Literal["user_requests", "user_tokens"]
+Kind = Rate | UserRate | Literal["concurrent", "quota"]
 
-RATES: tuple[Rate, ...] = ("requests", "tokens", "image_bytes")
+OF_MODELS: tuple[Rate, ...] = ("requests", "tokens", "image_bytes")
+"""Rates that count each model by itself."""
+OF_USERS: tuple[UserRate, ...] = ("user_requests", "user_tokens")
+"""Rates that count an end user, over all models."""
+RATES = (*OF_MODELS, *OF_USERS)
 
 
 class Key(NamedTuple):
-    """Names one balance. Sorted, keys are in the order in which rows are locked."""
+    """Names one balance. Sorted, keys are in the order in which rows are locked.
+
+    ``period`` is that of a quota. Of an end user's rates it names the user, and the limit after a slash.
+    """
 
     organization_id: str
     model: str
     kind: Kind
     period: str = ""
+
+    @property
+    def own_limit(self) -> int | None:
+        """The limit, where the key itself has it."""
+        return int(self.period.rpartition("/")[2]) if self.kind in OF_USERS else None
 
 
 class Level(NamedTuple):
@@ -59,7 +72,7 @@ def limits_of(organization: str, model: str, applied: Applied, now: int) -> Iter
         if limits.concurrent_requests is not None:
             yield Limit(Key(organization, scope, "concurrent"), limits.concurrent_requests)
     rates = (applied.rates.requests_per_minute, applied.rates.tokens_per_minute, applied.rates.image_bytes_per_minute)
-    for kind, limit in zip(RATES, rates, strict=True):
+    for kind, limit in zip(OF_MODELS, rates, strict=True):
         if limit is not None:
             yield Limit(Key(organization, model, kind), limit)
     for scope, limits in scopes:

@@ -42,12 +42,12 @@ def decide(applicant: Applicant, balances: Balances) -> Admitted | Refused:
             balances.add(limit.key, 1)
         elif limit.key.kind == "quota":
             balances.add(limit.key, request.tokens)
-        else:
+        elif limit.key.kind == "image_bytes":
             bucket = balances.bucket(limit)
-            units = {"requests": 1, "tokens": request.tokens, "image_bytes": min(request.image_bytes, bucket.left)}
-            if limit.key.kind == "image_bytes":
-                image_bytes, image_limit = units["image_bytes"], limit.limit
-            balances.set_bucket(limit.key, bucket.take(units[limit.key.kind]))
+            image_bytes, image_limit = min(request.image_bytes, bucket.left), limit.limit
+            balances.set_bucket(limit.key, bucket.take(image_bytes))
+        else:
+            balances.set_bucket(limit.key, balances.bucket(limit).take(_needed(limit, request)))
     if applicant.account is not None:
         applicant.account.held += applicant.price
     return Admitted(standing(applicant.limits, balances), image_bytes, image_limit)
@@ -85,7 +85,7 @@ def _needed(limit: Limit, request: ReservationRequest) -> int:
     if limit.key.kind == "image_bytes":
         # Whatever is there is lent.
         return min(request.image_bytes, 1)
-    return request.tokens if limit.key.kind in ("tokens", "quota") else 1
+    return request.tokens if limit.key.kind in ("tokens", "user_tokens", "quota") else 1
 
 
 def _fits(limit: Limit, request: ReservationRequest, balances: Balances) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from sidecar.admission.balances import Limit
 from sidecar.admission.standing import UNLIMITED, Standing
 
 TOKEN_COUNTS = ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", "guided_tokens")
@@ -24,6 +25,8 @@ class ReservationRequest:
     What a receipt tells beside all this: the ``project`` and ``environment`` in whose log the request stands, ``None``
     for one that stands in none; ``endpoint`` is what it was sent to, ``told_model`` what answers call its model;
     ``session`` is the conversation that its client counts it to, ``client_request_id`` the client's own id of it.
+
+    ``user_limits`` are those that hold for its end user alone.
     """
 
     id: str
@@ -45,6 +48,13 @@ class ReservationRequest:
     told_model: str | None = None
     session: str | None = None
     client_request_id: str | None = None
+    user_limits: tuple[Limit, ...] = ()
+
+    @property
+    def line(self) -> tuple[str, str]:
+        """Where it waits, if it has to: with its organization's other requests for the model, and for its end user."""
+        named = "".join(f" {limit.key.period}" for limit in self.user_limits)
+        return self.organization_id, self.model + named
 
     @property
     def shown_model(self) -> str:

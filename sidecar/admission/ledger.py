@@ -66,12 +66,19 @@ class Ledger:
 
         settlements = Settlements(connection, items, found, self._prices, now)
         new = [request for request in requests if request.id not in found]
-        limits = {request.id: self._terms.limits(request.organization_id, request.model, now) for request in new}
+        limits = {
+            request.id: (
+                *self._terms.limits(request.organization_id, request.model, now),
+                *request.user_limits,
+            )
+            for request in new
+        }
         asked = {limit.key: limit for of in limits.values() for limit in of}
         keys = {*asked, *settlements.balance_keys()}
         leased = None
         if self._lessee is not None:
-            known = {**settlements.limits(self._terms), **asked}
+            # End users are many, and have little each: their balances are not leased.
+            known = {**settlements.limits(self._terms), **{key: asked[key] for key in asked if key.own_limit is None}}
             leased = self._lessee.lock(connection, keys, known, _flows(settlements, new, limits), now)
             keys -= leased.sufficient
         levels = self._lock_balances(connection, asked, keys, now)

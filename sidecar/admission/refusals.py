@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from sidecar.admission.balances import Limit
+from sidecar.admission.balances import OF_USERS, Limit
 from sidecar.admission.entries import Refused
 from sidecar.admission.limits import ANY
 from sidecar.admission.periods import SECOND, Period, end_of, written
@@ -12,13 +12,20 @@ from sidecar.admission.standing import Standing
 
 # Nobody knows when a request will end; it is worth a try in a second.
 _TRY_AGAIN = SECOND
-_UNITS = {"requests": ("request", ""), "tokens": ("token", ""), "image_bytes": ("byte", " of remote images")}
+_UNITS = {
+    "requests": ("request", ""),
+    "tokens": ("token", ""),
+    "image_bytes": ("byte", " of remote images"),
+    "user_requests": ("request", ""),
+    "user_tokens": ("token", ""),
+}
 
 
 def rate_limited(limit: Limit, needed: int, wait: int | None, standing: Standing, model: str) -> Refused:
     """Too much in a minute. ``wait`` is in microseconds; ``None`` where the request is too large for any minute."""
     unit, of_what = _UNITS[limit.key.kind]
-    allowed = f"{_count(limit.limit, unit)}{of_what} per minute allowed on {model}"
+    whom = "to an end user" if limit.key.kind in OF_USERS else f"on {model}"
+    allowed = f"{_count(limit.limit, unit)}{of_what} per minute allowed {whom}"
     if wait is None:
         message = f"{allowed}, fewer than the {needed} that this request needs; it can never be admitted"
         return Refused("rate_limited", message, None, standing)

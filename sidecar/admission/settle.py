@@ -20,7 +20,7 @@ def unused(reservation: Reservation, settlement: Settlement, counted: Mapping[st
             yield key, 1
         elif key.kind == "quota":
             yield key, reservation.tokens - counted["input_tokens"] - counted["output_tokens"]
-        elif key.kind == "requests":
+        elif key.kind in ("requests", "user_requests"):
             yield key, 0 if settlement.begun or settlement.outcome == "client_gone" else 1
         elif key.kind == "image_bytes":
             yield key, reservation.image_bytes - counted["image_bytes"]
@@ -51,7 +51,8 @@ def give_back(key: Key, units: int, limits: Sequence[Limit], balances: Balances)
     if key.kind not in RATES:
         balances.add(key, -units)
         return
-    limit = next((limit for limit in limits if limit.key == key), None)
+    own = key.own_limit
+    limit = Limit(key, own) if own is not None else next((limit for limit in limits if limit.key == key), None)
     if limit is not None:
         bucket = balances.bucket(limit)
         balances.set_bucket(key, bucket.give_back(units) if units >= 0 else bucket.take(-units))

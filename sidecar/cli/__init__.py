@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from sidecar.cli import config as config_commands
-from sidecar.cli import keys, orgs, requests, sessions, store, stored
+from sidecar.cli import directives, keys, orgs, requests, sessions, store, stored
 from sidecar.cli.ledger import reconcile, usage
 from sidecar.cli.options import ConfigFile as _ConfigFile
 from sidecar.config.load import ConfigError, load
@@ -22,6 +22,7 @@ from sidecar.config.models import Config
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 app.add_typer(config_commands.app, name="config")
+app.add_typer(directives.app, name="directives")
 app.add_typer(orgs.app, name="orgs")
 app.add_typer(keys.app, name="keys")
 app.add_typer(sessions.app, name="sessions")

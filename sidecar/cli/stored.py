@@ -56,7 +56,7 @@ def shred(organization: _Organization, config: ConfigFile) -> None:
     with transaction(config) as connection:
         team = find(connection, organization)
         count = shred(connection, team.id)
-    _remove_the_ended(config)
+    remove_the_ended(config)
     if count is None:
         typer.echo(f"{team.name} has no data key: nothing is stored.")
         return
@@ -87,7 +87,8 @@ def zero_retention(
     from sidecar.cli.transaction import transaction
     from sidecar.identity.organizations import find
     from sidecar.identity.records import check_places, has_keys
-    from sidecar.stored.zero_retention import ALL, Level, levels_of, no_longer_require, require
+    from sidecar.responses.level import ALL, Level
+    from sidecar.stored.zero_retention import levels_of, no_longer_require, require
 
     if environment is not None and project is None:
         raise typer.BadParameter("an environment is one of a project: --project is needed")
@@ -106,7 +107,7 @@ def zero_retention(
         levels = levels_of(connection, {level.organization})
         known = project is None or has_keys(connection, team.id, project, environment)
     if switch == "on":
-        _remove_the_ended(config)
+        remove_the_ended(config)
         typer.echo(f"Stored responses that have been deleted: {count}.", err=True)
         if not known:
             typer.echo(f"Note: {team.name} has no key of this project and environment so far.", err=True)
@@ -116,7 +117,7 @@ def zero_retention(
         print_table(("Project", "Environment"), ((level.project, level.environment) for level in levels))
 
 
-def _remove_the_ended(config: Path) -> None:
+def remove_the_ended(config: Path) -> None:
     """Remove what has expired, in as many transactions as that takes, so that nobody waits for one for long."""
     from sidecar.cli.transaction import transaction
     from sidecar.stored.removal import remove_some

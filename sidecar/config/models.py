@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from sidecar.config.admission import AdmissionConfig
+from sidecar.config.directives import DirectiveConfig
 from sidecar.config.identity import IdentityConfig
 from sidecar.config.listeners import Address, AdminConfig, UsageFeedConfig
 from sidecar.config.model import AnyModelConfig, Count, Seconds
@@ -232,6 +233,7 @@ class Config(Section):
     stored: StoredConfig = StoredConfig()
     identity: IdentityConfig = IdentityConfig()
     admission: AdmissionConfig = AdmissionConfig()
+    directives: tuple[DirectiveConfig, ...] = ()
     currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$")] = Field(
         default="USD", description="the currency of all prices and credits, as ISO 4217 has it"
     )
@@ -316,6 +318,13 @@ class Config(Section):
         return self
 
     @model_validator(mode="after")
+    def _directives_are_unambiguous(self) -> Config:
+        levels = [(one.team, one.project, one.environment) for one in self.directives]
+        if len(set(levels)) < len(levels):
+            raise ValueError("two of the directives are for the same level")
+        return self
+
+    @model_validator(mode="after")
     def _accounts_are_kept_for_what_needs_them(self) -> Config:
         """What would be heeded by nobody is refused: whoever wrote it counts on it."""
         if not self.accounts and (key := next(self._keys_of_accounts(), None)) is not None:
@@ -327,6 +336,8 @@ class Config(Section):
             yield from getattr(self, name).keys_set(name)
         if "currency" in self.model_fields_set:
             yield "currency"
+        if self.directives:
+            yield "directives"
         yield from (f"models[{index}].prices" for index, model in enumerate(self.models) if model.prices)
 
     def socket(self, index: int) -> Path:

@@ -36,6 +36,11 @@ class UpstreamConfig(Section):
         description="a file of the certificates (PEM) that its own must be signed by; by default the system's",
     )
     vendor: ModelName | None = Field(default=None, description="whose it is; by default the `name`")
+    no_training: bool = Field(
+        default=False,
+        description="its vendor has agreed to train on nothing that it is sent: where a directive demands that, only"
+        " such upstreams are called ([directives.md](directives.md))",
+    )
     allow_http: bool = Field(
         default=False, description="call it without TLS wherever it is: whoever is on the way reads keys and prompts"
     )

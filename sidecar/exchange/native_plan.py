@@ -14,6 +14,7 @@ from sidecar.backends.native.request import compaction_body, estimated_tokens, i
 from sidecar.backends.native.response import Telling
 from sidecar.exchange.asks import Facts
 from sidecar.exchange.catalog import ServedNative
+from sidecar.exchange.direct import check_compaction, directives_of, permitted
 from sidecar.exchange.earlier import Continued, own_param
 from sidecar.exchange.forwarded import forwarded_headers
 from sidecar.exchange.keeping import check_stores, keeping_of
@@ -126,7 +127,11 @@ def native_plan(
     check_count("tools", len(request.tools), limits.max_tools, "tools")
     check_count("images", len(images), limits.max_images, "input")
     needs = _needs(values, items, images)
-    routes = _routes(model, needs, len(before), compacts=compacts)
+    directives = directives_of(facts)
+    if compacts:
+        check_compaction(directives)
+    supporting = _routes(model, needs, len(before), compacts=compacts)
+    routes = permitted(directives, named, model, supporting)
     searches = _searches(values, needs)
     ids = ResponseIds(ulid(int(event.unix_time * 1000), facts.entropy[:10]))
     created = int(event.unix_time)

@@ -30,4 +30,4 @@ class NoteRefusal(LastAsk):
             plan_of(facts)
         except KeyError:
             return None
-        return cls(Reserve.needed(facts), report.outcome)
+        return cls(Reserve.of(facts), report.outcome)

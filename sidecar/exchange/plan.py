@@ -18,6 +18,7 @@ from sidecar.exchange.asks import Ask, Facts
 from sidecar.exchange.catalog import Catalog, ServedModel, ServedNative
 from sidecar.exchange.commands import CallUpstream
 from sidecar.exchange.compaction import Compaction, CompactionLive, asked_to_summarise, kept_items
+from sidecar.exchange.direct import check_vendor, directives_of, lowered
 from sidecar.exchange.earlier import Continued, Earlier, own_param
 from sidecar.exchange.forwarded import forwarded_headers
 from sidecar.exchange.keeping import check_stores, keeping_of
@@ -166,6 +167,9 @@ def make_plan(facts: Facts, earlier: Earlier | None = None) -> Plan | Continued:
     names, team = catalog.names(surface), event.caller.organization
     values, before = surface.read(event.headers, event.body), earlier.items() if earlier is not None else None
     compacts = surface.target(event.headers).operation is Operation.COMPACT_RESPONSE
+    directives = directives_of(facts)
+    if directives.max_output_tokens is not None and not compacts:
+        values = _lowered(values, surface, names, team, directives.max_output_tokens)
     if compacts:
         values = with_trigger(values, surface.unsupported)
     native = _native_model(values, names, team, catalog)
@@ -177,6 +181,7 @@ def make_plan(facts: Facts, earlier: Earlier | None = None) -> Plan | Continued:
     named = names.find(request.model, team)
     model = catalog.model(named.model)
     assert isinstance(model, ServedModel), "the others have been planned"
+    check_vendor(directives, named)
     settings, contract = model.settings, model.contract
     check_limits(request, event.body_bytes, settings.limits)
     if contract is None:
@@ -256,6 +261,13 @@ def _native_model(values: Json, names: Names, team: str, catalog: Catalog) -> tu
         named = None
     model = catalog.model(named.model) if named is not None else None
     return (named, model) if named is not None and isinstance(model, ServedNative) else None
+
+
+def _lowered(values: Json, surface: Surface, names: Names, team: str, most: int) -> Json:
+    model = values.get("model")
+    preset = names.preset(model, team) if isinstance(model, str) else {}
+    default = surface.request_model.model_fields["max_output_tokens"].default
+    return lowered(values, preset.get("max_output_tokens"), default, most)
 
 
 def most_bytes(surface: Surface, catalog: Catalog) -> int:

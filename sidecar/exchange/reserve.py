@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
+from sidecar.admission.directives import Directives, limits_of_user
 from sidecar.admission.entries import Admitted, ReservationRequest
 from sidecar.admission.image_bytes import ImageBytes
 from sidecar.admission.slots import Slot
 from sidecar.config.models import ImageLimits
 from sidecar.exchange.asks import Ask, Facts
+from sidecar.exchange.direct import check_input, directives_of
 from sidecar.exchange.load import plan_of
 from sidecar.exchange.planned import Plan
 from sidecar.images.data_url import is_data_url
@@ -53,22 +55,39 @@ class Reserve(Ask[Reserved]):
     caller: Caller
     request_id: str
     node: str
+    directives: Directives
 
     @classmethod
     def needed(cls, facts: Facts) -> Self:
-        """Always."""
+        """Always; raises :class:`ApiError` ``policy_denied`` where a directive does not allow it."""
+        ask = cls.of(facts)
+        check_input(ask.directives, ask.plan)
+        return ask
+
+    @classmethod
+    def of(cls, facts: Facts) -> Self:
+        """The ask for a request that has been planned."""
         headers = facts.request.headers
-        return cls(plan_of(facts), facts.request.caller, headers.get("x-request-id", ""), facts.catalog.node)
+        return cls(
+            plan_of(facts),
+            facts.request.caller,
+            headers.get("x-request-id", ""),
+            facts.catalog.node,
+            directives_of(facts),
+        )
 
     def request(self, worker: str, images: ImageLimits) -> ReservationRequest:
         """What is asked for; ``worker`` is the life of this process, ``images`` are the limits of its fetches."""
         plan, most = self.plan, self.plan.most_tokens
         assumed = ASSUMED_OUTPUT_TOKENS if most is None else min(most, ASSUMED_OUTPUT_TOKENS)
         fetched = len({image.url for image in plan.images if not is_data_url(image.url)})
+        end_user = plan.attribution.end_user or self.caller.user or None
+        allowed = (self.directives.user_requests_per_minute, self.directives.user_tokens_per_minute)
+        organization = self.caller.organization or NOBODY
         return ReservationRequest(
             id=plan.ids.ulid,
             request_id=self.request_id[:MOST_OF_AN_ID],
-            organization_id=self.caller.organization or NOBODY,
+            organization_id=organization,
             credential_id=self.caller.key or None,
             model=plan.model.name,
             node=self.node,
@@ -77,7 +96,7 @@ class Reserve(Ask[Reserved]):
             output_tokens=most if plan.output_limited and most is not None else assumed,
             image_bytes=min(fetched * images.max_bytes, images.max_total_bytes),
             stream=plan.stream,
-            end_user=plan.attribution.end_user or self.caller.user or None,
+            end_user=end_user,
             tags=plan.attribution.tag_list,
             project=self.caller.project or None,
             environment=self.caller.environment or None,
@@ -85,4 +104,5 @@ class Reserve(Ask[Reserved]):
             told_model=plan.response["model"],
             session=plan.attribution.session,
             client_request_id=plan.attribution.client_request_id,
+            user_limits=tuple(limits_of_user(replace(self.caller, organization=organization), end_user, *allowed)),
         )

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from sidecar.admission.admission import Admission
 from sidecar.admission.bookkeeper import Bookkeeper
 from sidecar.admission.checkpoint import Checkpoint
+from sidecar.admission.directives import configured
 from sidecar.admission.ledger import Ledger
 from sidecar.admission.lessee import Lessee
 from sidecar.admission.limits import Limits
@@ -28,6 +29,7 @@ from sidecar.identity.authenticator import Authenticator
 from sidecar.identity.ext_authz import AuthorizationService
 from sidecar.identity.trusted import Trusted
 from sidecar.responses.ids import ulid
+from sidecar.server.directing import Directing
 from sidecar.server.listeners import listen
 from sidecar.server.request_log import RequestLog
 from sidecar.server.storing import Storing
@@ -39,11 +41,12 @@ from sidecar.surfaces.surface import Surface
 
 class Accounts(NamedTuple):
     """What Envoy asks about each request before it lets it in, what exchanges ask before they begin, and what is
-    done with the log of requests and, where there are any, with stored responses."""
+    done with the log of requests, with directives and, where there are any, with stored responses."""
 
     authorization: AuthorizationService
     admission: Admission
     log: RequestLog
+    directing: Directing
     storing: Storing | None
 
 
@@ -60,12 +63,13 @@ async def accounts_of(config: Config, surfaces: Mapping[str, Surface], life: str
     masters = MasterKeys(read_master_keys(config.stored)) if config.stores else None
     store = Store(read_store_url(config.store))
     storing = Storing(StoredResponses(store, masters)) if masters is not None else None
+    directing = Directing(store, configured(config.directives), stale=config.store.when_down == "spool")
     authenticator = Authenticator(store, config.identity, stale=config.store.when_down == "spool")
     trusted = Trusted(config.identity.trusted) if config.identity.trusted else None
     try:
         async with keep_accounts(config, store, life) as admission, listen(config, store, authenticator):
             yield Accounts(
-                AuthorizationService(surfaces, authenticator, trusted), admission, RequestLog(store), storing
+                AuthorizationService(surfaces, authenticator, trusted), admission, RequestLog(store), directing, storing
             )
     finally:
         await store.close()

@@ -12,9 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sidecar.admission.directives import Directives
 from sidecar.backends.triton.contracts.contract import Contract
 from sidecar.exchange.asks import Facts
 from sidecar.exchange.catalog import Catalog, ServedModel, ServedNative
+from sidecar.exchange.direct import Direct
 from sidecar.exchange.earlier import Continued, Earlier
 from sidecar.exchange.events import RequestComplete
 from sidecar.exchange.plan import Prepare, make_plan
@@ -35,6 +37,7 @@ class Call:
     request: RequestComplete
     entropy: bytes
     earlier: Earlier | None
+    directives: Directives | None
 
 
 class Elsewhere:
@@ -54,7 +57,7 @@ class Elsewhere:
         contracts = {
             model.name: model.contract for model in facts.catalog.triton_models() if model.contract is not None
         }
-        return Call(surface, contracts, replace(facts.request, body=b""), facts.entropy, ask.earlier)
+        return Call(surface, contracts, replace(facts.request, body=b""), facts.entropy, ask.earlier, facts.get(Direct))
 
     def work(self, call: Call, body: bytes) -> bytes:
         """The plan for a request, written down.
@@ -67,7 +70,10 @@ class Elsewhere:
             catalog = catalog.with_contract(name, contract)
         surface = self._surfaces[call.surface]
         written = io.BytesIO()
-        plan = make_plan(Facts(surface, catalog, replace(call.request, body=body), call.entropy), call.earlier)
+        facts = Facts(surface, catalog, replace(call.request, body=body), call.entropy)
+        if call.directives is not None:
+            facts.add(Direct, call.directives)
+        plan = make_plan(facts, call.earlier)
         _Writer(written, pickle.HIGHEST_PROTOCOL).dump(plan)
         return written.getvalue()
 

@@ -13,6 +13,7 @@ from aiohttp import web
 
 from sidecar.admin.app import make_app, start_admin
 from sidecar.admin.route import Tools
+from sidecar.admission.end_users import ForgetEndUsers
 from sidecar.admission.records import Adoption
 from sidecar.admission.retention import Retention
 from sidecar.config.models import Config
@@ -50,6 +51,7 @@ async def listen(config: Config, store: Store, authenticator: Authenticator) -> 
         if config.surfaces.bureau is not None:
             # Also where nothing more is stored: what there is has its time.
             _begin(running, asyncio.create_task(repeat_forever(store, Expire(), None)))
+            _begin(running, asyncio.create_task(repeat_forever(store, ForgetEndUsers(), None)))
         yield
 
 

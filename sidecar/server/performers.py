@@ -14,6 +14,7 @@ from sidecar.egress.budget import UnlimitedBytes
 from sidecar.egress.loader import ImageLoader
 from sidecar.exchange.asks import Ask, LastAsk
 from sidecar.exchange.check_guides import CheckGuides
+from sidecar.exchange.direct import Direct
 from sidecar.exchange.earlier import Continued
 from sidecar.exchange.fetch_images import FetchImages
 from sidecar.exchange.load import Load, PrepareContinued
@@ -29,6 +30,7 @@ from sidecar.exchange.store import Announce, Keep, Store
 from sidecar.extproc.driver import Done, Performer, Performers
 from sidecar.killable import Pool
 from sidecar.server import grammars
+from sidecar.server.directing import Directing
 from sidecar.server.preparation import Preparation
 from sidecar.server.request_log import RequestLog
 from sidecar.server.storing import Storing
@@ -43,15 +45,16 @@ def make_performers(
     *,
     storing: Storing | None = None,
     log: RequestLog | None = None,
+    directing: Directing | None = None,
     limits: ImageLimits,
     worker: str,
 ) -> Performers:
     """The table, in the order in which the asks are made.
 
     ``preparation`` runs what makes a plan, ``grammar_processes`` what makes grammars, ``writers`` what writes images
-    into a message, ``storing`` what is done with stored responses, ``log`` what is done with the log of requests, where
-    there are any. ``limits`` are those of images, ``worker`` is the life of this process. Without ``admission``
-    everybody is admitted, and nothing is accounted for.
+    into a message, ``storing`` what is done with stored responses, ``log`` what is done with the log of requests,
+    ``directing`` tells directives, where there are any. ``limits`` are those of images, ``worker`` is the life of this
+    process. Without ``admission`` everybody is admitted, and nothing is accounted for.
     """
 
     def prepare(ask: Prepare) -> Awaitable[Plan | Continued] | Done[Plan | Continued]:
@@ -94,6 +97,8 @@ def make_performers(
             await log.note(Refusal(ask.reserve.request(worker, limits), ask.code))
 
         performers |= {NoteRefusal: note_refusal, LookUpRequests: log.look_up}
+    if directing is not None:
+        performers |= {Direct: directing.direct}
     if storing is not None:
         performers |= {
             Load: storing.load,

@@ -143,6 +143,7 @@ async def _serve_until(
                 threads,
                 storing=storing,
                 log=accounts.log if accounts else None,
+                directing=accounts.directing if accounts else None,
                 limits=config.images,
                 worker=life,
             )

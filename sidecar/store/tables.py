@@ -248,6 +248,21 @@ stored_contents = Table(
     Column("response", LargeBinary, nullable=False),
 )
 
+directives = Table(
+    "directives",
+    metadata,
+    Column("organization_id", Text, nullable=False),
+    Column("project", Text, nullable=False),  # * for all
+    Column("environment", Text, nullable=False),  # * for all
+    Column("max_output_tokens", BigInteger),
+    Column("max_input_tokens", BigInteger),
+    Column("no_training", Boolean),
+    Column("excluded_vendors", Text),  # separated by spaces
+    Column("user_requests_per_minute", BigInteger),
+    Column("user_tokens_per_minute", BigInteger),
+    PrimaryKeyConstraint("organization_id", "project", "environment"),
+)
+
 zero_retention = Table(
     "zero_retention",
     metadata,

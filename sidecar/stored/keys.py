@@ -10,12 +10,13 @@ from sqlalchemy import Connection, Row, delete, select, text, update
 from sqlalchemy.sql.functions import count
 
 from sidecar.responses.ids import ulid
+from sidecar.responses.level import Level
 from sidecar.store import now_us
 from sidecar.store.tables import stored_keys
 from sidecar.stored.locks import alone, share
 from sidecar.stored.master_keys import KEY_BYTES, NONCE_BYTES, MasterKeys
 from sidecar.stored.seals import DataKey
-from sidecar.stored.zero_retention import Level, end_all
+from sidecar.stored.zero_retention import end_all
 
 Random = Callable[[int], bytes]
 """So many random bytes, as ``os.urandom`` gives them."""

@@ -6,33 +6,14 @@ It is set for a team, a project of it or an environment of a project, and holds 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, insert, select, update
 
+from sidecar.responses.level import ALL, Level
 from sidecar.store import now_us
 from sidecar.store.tables import stored_responses, zero_retention
 from sidecar.stored.locks import alone
 from sidecar.stored.owner import Owner
-
-ALL = "*"
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """A team, or one project of it, or one environment of one project."""
-
-    organization: str
-    project: str = ALL
-    environment: str = ALL
-
-    def covers(self, owner: Owner) -> bool:
-        """Whether ``owner`` is this level or below."""
-        return (
-            self.organization == owner.organization
-            and self.project in (ALL, owner.project)
-            and self.environment in (ALL, owner.environment)
-        )
 
 
 def forbidden(connection: Connection, owners: Collection[Owner]) -> set[Owner]:

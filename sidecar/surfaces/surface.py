@@ -70,9 +70,9 @@ class Surface:
     something, each with what. ``tells_notes`` is whether the list of models says how they are served.
 
     ``settings`` are the operator's; ``sealer`` seals reasoning, where they want that, and reads it when it comes back.
-    ``stores`` is whether responses can be stored. ``native`` reads requests for models of native upstreams, whose
-    answers pass through, and opens their responses; without it they are read as others are, and of the upstream's
-    response only what the answer decides is told.
+    ``stores`` is whether responses can be stored, ``directed`` whether its teams have directives. ``native`` reads
+    requests for models of native upstreams, whose answers pass through, and opens their responses; without it they are
+    read as others are, and of the upstream's response only what the answer decides is told.
     """
 
     title: str
@@ -102,6 +102,7 @@ class Surface:
     sealer: Sealer | None = None
     stores: bool = False
     native: Surface | None = None
+    directed: bool = False
 
     def target(self, headers: Mapping[str, str]) -> Target:
         """What a request is for, by ``:method`` and ``:path``; raises :class:`ApiError` where there is nothing."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from sidecar.responses.level import Level
 from sidecar.stored.chain import NotStored, StillMade
 from sidecar.stored.keep import GRACE, LONGEST, MINUTE, Kept
 from sidecar.stored.owner import Owner
 from sidecar.stored.record import DAY, KEPT, Record
-from sidecar.stored.zero_retention import Level
 
 OWNERS = [Owner("org_a", "p", "e"), Owner("org_a", "p", "f"), Owner("org_a", "q", "e"), Owner("org_b", "p", "e")]
 LEVELS = [Level("org_a"), Level("org_a", "p"), Level("org_a", "p", "f"), Level("org_b")]

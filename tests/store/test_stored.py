@@ -18,6 +18,7 @@ from sqlalchemy import event, text
 from sidecar.exchange.load import Load
 from sidecar.exchange.look_up import LookUp
 from sidecar.responses.errors import ApiError
+from sidecar.responses.level import Level
 from sidecar.responses.page import Page
 from sidecar.server.storing import Storing
 from sidecar.store import Store, chores, connect, repeat_forever
@@ -31,7 +32,7 @@ from sidecar.stored.owner import Owner
 from sidecar.stored.record import DAY, KEPT, MOST_BYTES
 from sidecar.stored.responses import Forbidden, StoredResponses
 from sidecar.stored.seals import SealBroken
-from sidecar.stored.zero_retention import Level, no_longer_require, require
+from sidecar.stored.zero_retention import no_longer_require, require
 from sidecar.surfaces.endpoints import Operation
 from stack.paths import ROOT
 from tests.store.stored_kit import MASTERS, OWNER, let_pass, record, rows

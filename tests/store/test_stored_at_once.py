@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 from sqlalchemy import Connection, Engine, text
 
+from sidecar.responses.level import Level
 from sidecar.store import Store, now_us
 from sidecar.store.engine import open_engine
 from sidecar.stored.chain import NotStored
@@ -27,7 +28,7 @@ from sidecar.stored.owner import Owner
 from sidecar.stored.record import Record
 from sidecar.stored.removal import Expire
 from sidecar.stored.responses import Forbidden, StoredResponses
-from sidecar.stored.zero_retention import Level, no_longer_require, require
+from sidecar.stored.zero_retention import no_longer_require, require
 from tests.store.stored_kit import MASTERS, empty, keep, make_older, record, view
 from tests.store.stored_model import LEVELS, OWNERS, PAUSES, Model
 

@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from sqlalchemy import Connection, text
 
+from sidecar.responses.level import Level
 from sidecar.store.engine import open_engine
 from sidecar.stored.keep import Announce, Withdraw
 from sidecar.stored.keys import shred
 from sidecar.stored.owner import Owner
 from sidecar.stored.record import Record
 from sidecar.stored.removal import Removal, Remove, remove_some
-from sidecar.stored.zero_retention import Level, no_longer_require, require
+from sidecar.stored.zero_retention import no_longer_require, require
 from tests.store.stored_kit import empty, keep, make_older, record, view
 from tests.store.stored_model import LEVELS, ORGANIZATIONS, OWNERS, PAUSES, Model
 

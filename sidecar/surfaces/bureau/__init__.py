@@ -70,6 +70,7 @@ _TRITON = Surface(
     interrupted="stream_interrupted",
     headers=HEADERS,
     tells_notes=False,
+    directed=True,
     settings=BureauSettings(),
 )
 

@@ -139,11 +139,12 @@ def read_upstream_key(upstream: UpstreamConfig) -> str:
     """The key that is sent to ``upstream``, as :func:`load` has resolved its path; empty where it has none.
 
     Raises:
-        ConfigError: the file cannot be read, or holds something else. The message holds nothing of it.
+        ConfigError: the file cannot be read, or others may, or it holds something else. The message holds nothing of
+            it.
     """
     if upstream.key_file is None:
         return ""
-    key = _read_text(f"key_file: {upstream.key_file}", upstream.key_file).strip()
+    key = _read_secret(f"key_file: {upstream.key_file}", upstream.key_file).strip()
     if not re.fullmatch(r"[!-~]+", key):
         raise ConfigError(f"key_file: {upstream.key_file} must hold one key, of printable ASCII without spaces")
     return key
@@ -176,11 +177,13 @@ def store_url_for_commands(config: Config) -> str:
 
 def _read_secret(where: str, path: Path) -> str:
     """The same of a file that only its owner may change, and its group at most may read."""
-    text = _read_text(where, path)
-    mode = S_IMODE(path.stat().st_mode)
+    try:
+        mode = S_IMODE(path.stat().st_mode)
+    except OSError as error:
+        raise ConfigError(f"{where} cannot be read ({error.strerror})") from None
     if mode & _NOT_FOR_OTHERS:
         raise ConfigError(f"{where} has the mode {mode:04o}: others may read or change it; chmod 600")
-    return text
+    return _read_text(where, path)
 
 
 def _read_text(where: str, path: Path) -> str:

@@ -81,6 +81,7 @@ async def test_an_upstream_is_told_as_it_is(
 ) -> None:
     ports = {"port": free_port(), "closed": free_port()}
     for name, key in {"right": KEY, "wrong": "sk-wrong"}.items():
+        (tmp_path / name).touch(mode=0o600)
         (tmp_path / name).write_text(key)
     AUTHORITY.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     given = {"url": f"http{'s' if certificate else ''}://localhost:{{port}}/v1", "key_file": "right", **change}

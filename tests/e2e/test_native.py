@@ -401,6 +401,7 @@ class Ourselves:
     @property
     def section(self) -> dict[str, Any]:
         """The member of ``upstreams`` in the configuration of another one."""
+        self.key_file.touch(mode=0o600)
         self.key_file.write_text(self.stack.project_key)
         return {"name": "ourselves", "url": self.stack.bureau_url, "key_file": str(self.key_file)}
 

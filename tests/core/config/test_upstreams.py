@@ -24,8 +24,13 @@ def write(directory: Path, **changes: Any) -> Path:
     return path
 
 
+def secret(path: Path, content: str | bytes) -> None:
+    path.touch(mode=0o600)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
 def test_a_model_has_routes_in_the_place_of_a_triton_model(tmp_path: Path) -> None:
-    (tmp_path / "key").write_text("sk-1\n")
+    secret(tmp_path / "key", "sk-1\n")
     upstream = {**UPSTREAM, "key_file": "key", "ca_file": "ca.pem"}
     config = load(write(tmp_path, upstreams=[upstream], models=[TRITON_MODEL, MODEL]))
     assert config.upstreams[0].key_file == tmp_path / "key"
@@ -74,12 +79,15 @@ def test_a_url_tells_how_to_get_there(url: str, parts: tuple[bool, str, int, str
         ({"key_file": "empty"}, "/empty must hold one key, of printable ASCII without spaces"),
         ({"key_file": "two"}, "/two must hold one key, of printable ASCII without spaces"),
         ({"key_file": "binary"}, "/binary cannot be read (it is not UTF-8)"),
+        ({"key_file": "open"}, "/open has the mode 0644: others may read or change it; chmod 600"),
         ({"key": "sk-1"}, "upstreams[0].key: there is no such key"),
     ],
 )
 def test_a_mistake_in_an_upstream_is_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     for name, content in {"empty": b"\n", "two": b"sk-1\nsk-2\n", "binary": b"\xff\xfe"}.items():
-        (tmp_path / name).write_bytes(content)
+        secret(tmp_path / name, content)
+    secret(tmp_path / "open", "sk-1")
+    (tmp_path / "open").chmod(0o644)
     path = write(tmp_path, upstreams=[{**UPSTREAM, **change}])
     with pytest.raises(ConfigError) as refused:
         load(path)

@@ -42,6 +42,7 @@ async def test_a_key_is_read_again_and_one_that_is_gone_stays_in_use(
 ) -> None:
     monkeypatch.setattr(upstream_keys, "_LOOK_SECONDS", 0.001)
     key = tmp_path / "key"
+    key.touch(mode=0o600)
     key.write_text("sk-1\n")
     keys = UpstreamKeys(upstreams(key))
     sessions = Sessions(keys.read_into(native(key)), SURFACES, {}, ())
@@ -69,6 +70,7 @@ async def test_without_key_files_nothing_goes_on_in_the_background(tmp_path: Pat
 def test_a_catalog_is_the_same_while_no_key_changes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     key = tmp_path / "key"
+    key.touch(mode=0o600)
     key.write_text("sk-1")
     keys, catalog = UpstreamKeys(upstreams(key)), native(key)
     known = keys.read_into(catalog)

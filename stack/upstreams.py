@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import secrets
+import socket
 import sys
 import urllib.request
 from pathlib import Path
@@ -64,10 +65,12 @@ class Serving(Protocol):
 
 
 class Gone:
-    """An upstream that nobody serves."""
+    """An upstream that refuses all connections: its port is taken, and nobody listens on it."""
 
     def __init__(self) -> None:
-        self.section = {"name": "gone", "url": f"http://127.0.0.1:{free_port()}/v1"}
+        self._taken = socket.socket()
+        self._taken.bind(("127.0.0.1", 0))
+        self.section = {"name": "gone", "url": f"http://127.0.0.1:{self._taken.getsockname()[1]}/v1"}
 
 
 class Upstream:

@@ -61,6 +61,8 @@ def test_envoy_waits_for_the_first_token_as_long_as_the_sidecar(stack: LocalStac
     longest = SMOLLM2.settings["first_token_timeout"]
     settings = stack.envoy.settings
     assert longest < settings.egress_idle_timeout < settings.ingress_idle_timeout
+    # A request that may search has ten minutes.
+    assert 600 < settings.native_idle_timeout < settings.ingress_idle_timeout
 
 
 async def test_a_dead_model_is_noticed(own_stack: LocalStack) -> None:

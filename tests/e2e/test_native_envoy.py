@@ -25,7 +25,9 @@ from stack.paths import socket_directory
 from stack.sidecar import worker_sockets
 from tests.e2e.client import eventually
 
-PORTS = {name: free_port() for name in ("named", "addressed", "stranger", "foreign", "modern", "nobody", "plain")}
+NAMES = ("named", "addressed", "stranger", "foreign", "modern", "nobody", "plain")
+# Where each of them is, from the start of Envoy on.
+PORTS: dict[str, int] = {}
 KEY = "sk-of-the-upstream"
 AUTHORITY, OTHER_AUTHORITY = trustme.CA(), trustme.CA()
 # Whose certificate each server has, and for whom.
@@ -50,6 +52,7 @@ class Answer(NamedTuple):
 def envoy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Envoy]:
     """Envoy alone, with an upstream of each kind."""
     run_dir = tmp_path_factory.mktemp("native-envoy")
+    PORTS.update((name, free_port()) for name in NAMES)
     AUTHORITY.cert_pem.write_to_path(str(run_dir / "ca.pem"))
 
     def url(name: str) -> str:

@@ -15,7 +15,7 @@ import pytest
 
 from stack.local import SCRIPTED, LocalStack
 from tests.e2e.codex import Codex
-from tests.e2e.drivers import run_node, run_python
+from tests.e2e.drivers import Access, run_node, run_python
 
 Run = Callable[..., Any]
 
@@ -56,6 +56,22 @@ def test_two_calls_then_an_answer(stack: LocalStack, program: str, ways: set[str
     time = f"Noon. {script(ANSWER)}"
     whole_run = {"calls_by_answer": [["get_weather", "get_time"], []], "answer": ANSWER}
     assert run_python(program, stack, SCRIPTED.name, QUESTION, WEATHER, time) == dict.fromkeys(ways, whole_run)
+
+
+def test_an_agent_runs_commands_and_changes_files_itself(stack: LocalStack) -> None:
+    diff = "@@\n-def greet():\n+def hello():\n"
+    change = script(call("apply_patch", type="update_file", path="a.py", diff=diff))
+    show = f"<tool_call>{json.dumps({'name': 'local_shell', 'arguments': {'command': ['cat', 'a.py']}})}</tool_call>"
+    runs = run_python(
+        "agents_client_tools.py",
+        Access.to_bureau(stack),
+        f"local/{SCRIPTED.name}",
+        script(show),
+        change,
+        script(ANSWER),
+    )
+    whole_run = {"commands": [["cat", "a.py"]], "text": "def hello():\n    pass\n", "answer": ANSWER}
+    assert runs == {"run": whole_run, "run_streamed": whole_run}
 
 
 def test_codex_runs_a_command_and_reads_its_output(stack: LocalStack, tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def extension(node: str, timing: Mapping[str, float], route: str) -> Json:
 
 
 RESPONSE_SCHEMA = object_of(
-    "A response.",
+    "A response. One that a native upstream gives may have members, and items of types, that are only its own.",
     {
         "id": STRING,
         "object": const("response"),
@@ -77,10 +77,12 @@ RESPONSE_SCHEMA = object_of(
         "background": const(False),
         "error": or_null(object_of("What failed.", {"code": {"enum": list(OPENAI_FAILED_CODES)}, "message": STRING})),
         "frequency_penalty": NUMBER,
-        "incomplete_details": or_null(object_of("Why the answer was cut.", {"reason": const("max_output_tokens")})),
+        "incomplete_details": or_null(
+            object_of("Why the answer was cut.", {"reason": {"enum": ["max_output_tokens", "content_filter"]}})
+        ),
         "instructions": or_null(STRING),
         "max_output_tokens": INTEGER,
-        "max_tool_calls": {"type": "null"},
+        "max_tool_calls": or_null(INTEGER),
         "model": STRING | {"description": "The slug of the catalog, by whatever name the request asked."},
         "output": list_of(ITEM),
         "parallel_tool_calls": BOOLEAN,
@@ -89,7 +91,7 @@ RESPONSE_SCHEMA = object_of(
         "prompt_cache_key": or_null(STRING),
         "reasoning": {"type": "object"},
         "safety_identifier": or_null(STRING),
-        "service_tier": const("default"),
+        "service_tier": STRING,
         "store": BOOLEAN | {"description": "Whether it is kept; the events of a stream say false."},
         "temperature": NUMBER,
         "text": {"type": "object"},
@@ -97,7 +99,7 @@ RESPONSE_SCHEMA = object_of(
         "tools": list_of({"type": "object"}),
         "top_logprobs": INTEGER,
         "top_p": NUMBER,
-        "truncation": const("disabled"),
+        "truncation": {"enum": ["disabled", "auto"]},
         "user": or_null(STRING),
         "metadata": {"type": "object", "additionalProperties": STRING},
         "usage": or_null(ref("Usage")),

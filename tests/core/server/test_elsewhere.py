@@ -9,14 +9,17 @@ import pytest
 
 from sidecar.config.models import SurfaceSettings
 from sidecar.exchange.asks import Facts
-from sidecar.exchange.catalog import Catalog
+from sidecar.exchange.catalog import Catalog, ServedModel
 from sidecar.exchange.events import RequestComplete
+from sidecar.exchange.native_plan import NativePlan
 from sidecar.exchange.plan import Prepare, TritonPlan, make_plan
+from sidecar.exchange.report import Report
 from sidecar.responses.errors import ApiError
 from sidecar.responses.sealing import KEY_BYTES, Sealer
 from sidecar.server.elsewhere import Elsewhere
 from sidecar.surfaces import SURFACES
 from sidecar.surfaces.surface import Surface
+from tests.core.exchange import native_kit
 from tests.core.kit import catalog, image_model, image_request, model, request
 from tests.core.surfaces.bureau_requests import SERVED, asked
 
@@ -29,7 +32,8 @@ IMAGE = "data:image/png;base64,AAAA"
 
 def both_ways(sent: RequestComplete, surface: Surface, served: Catalog) -> tuple[Facts, Elsewhere]:
     """What an exchange knows once a contract has been told, and the way to a process that was forked before."""
-    unknown = Catalog(served.node, served.keep_alive, [replace(one, contract=None) for one in served.triton_models()])
+    forked = [replace(one, contract=None) if isinstance(one, ServedModel) else one for one in served]
+    unknown = Catalog(served.node, served.keep_alive, forked)
     return Facts(surface, served, sent, bytes(range(18))), Elsewhere(unknown, {"other": SURFACES["node"], "s": surface})
 
 
@@ -63,6 +67,18 @@ def test_the_model_is_the_one_that_the_exchange_knows() -> None:
     plan = elsewhere.read(elsewhere.work(elsewhere.call_of(Prepare(facts)), facts.request.body), facts)
     assert isinstance(plan, TritonPlan)
     assert plan.model is facts.catalog.model("letters")
+
+
+def test_a_native_plan_goes_without_the_upstream_s_key_and_finds_it_on_this_side() -> None:
+    sent = native_kit.request(tools=[TOOL], previous_response_id=None, metadata={"k": "v"})
+    served = catalog(native_kit.model()).with_authorizations({"up0": "Bearer changed"})
+    facts, elsewhere = both_ways(sent, SURFACES["bureau"], served)
+    written = elsewhere.work(elsewhere.call_of(Prepare(facts)), sent.body)
+    assert b"Bearer" not in written
+    plan = elsewhere.read(written, facts)
+    assert plan == make_plan(facts)
+    assert isinstance(plan, NativePlan)
+    assert plan.live(None, Report(), 100.0).call.headers["authorization"] == "Bearer changed"
 
 
 def test_a_refusal_is_raised_there() -> None:

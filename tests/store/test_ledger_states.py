@@ -27,6 +27,7 @@ from sqlalchemy import text
 from sidecar.admission.balances import Key
 from sidecar.admission.beats import ForgetWorkers
 from sidecar.admission.buckets import MICRO
+from sidecar.admission.directives import limits_of_user
 from sidecar.admission.entries import Admitted, Entry, Outcome, ReservationRequest, Settlement
 from sidecar.admission.ledger import GivenUpError, Ledger
 from sidecar.admission.lessee import Lessee, ReturnLeases
@@ -34,6 +35,7 @@ from sidecar.admission.limits import Limits
 from sidecar.admission.receipts import Log, read_log
 from sidecar.admission.reservation import Reservation
 from sidecar.admission.terms import TermsReader
+from sidecar.responses.caller import Caller
 from sidecar.responses.page import Page
 from sidecar.store.engine import open_engine
 from tests.store.ledger_kit import PRICE, PRICED, request
@@ -83,6 +85,7 @@ class LedgerStates(RuleBasedStateMachine):
     ended = Bundle("ended")
     url = ""
     limits = LIMITS
+    of_users = (4, 700)
     lease_seconds = 0
 
     def __init__(self) -> None:
@@ -131,10 +134,17 @@ class LedgerStates(RuleBasedStateMachine):
         organizations=st.lists(st.sampled_from(["org_a", "org_b"]), min_size=1, max_size=4),
         input_tokens=counts,
         output_tokens=counts,
+        end_user=st.sampled_from([None, "ada", "bob"]),
     )
-    def reserve(self, organizations: list[str], input_tokens: int, output_tokens: int) -> Any:
+    def reserve(self, organizations: list[str], input_tokens: int, output_tokens: int, end_user: str | None) -> Any:
         asked = [
-            request(organization_id=of, input_tokens=input_tokens, output_tokens=output_tokens) for of in organizations
+            request(
+                organization_id=of,
+                input_tokens=input_tokens,
+                output_tokens=output_tokens,
+                user_limits=tuple(limits_of_user(Caller(of), end_user, *self.of_users)),
+            )
+            for of in organizations
         ]
         outcomes = self.book(*asked)
         admitted = [one for one, outcome in zip(asked, outcomes, strict=True) if isinstance(outcome, Admitted)]
@@ -344,6 +354,9 @@ class LedgerStates(RuleBasedStateMachine):
             used[of, "tokens"] += tokens * MICRO
         for key, level in levels.items():
             of = key.organization_id
+            if (own := key.own_limit) is not None:
+                assert -(beyond[of] if key.kind == "user_tokens" else 0) * MICRO <= level
+                assert level <= own * MICRO
             if key.kind in ("requests", "tokens") and of in ("org_a", "org_b"):
                 limit, exact = self.rates[key.kind], self.buckets[of, key.kind]
                 overrun = beyond[of] * MICRO if key.kind == "tokens" else 0

@@ -28,13 +28,15 @@ def counts(reservation: Reservation, settlement: Settlement) -> dict[str, int]:
     return {**tokens, "image_bytes": fetched}
 
 
-def price_of(reservation: Reservation, counted: Mapping[str, int], prices: PriceList) -> tuple[int, str]:
-    """The price in nano-units, and its terms."""
+def price_of(
+    reservation: Reservation, counted: Mapping[str, int], prices: PriceList, searches: int = 0
+) -> tuple[int, str]:
+    """The price in nano-units, and its terms, which hold the ``searches`` too, where they have a price."""
     price = prices.find(reservation.model, reservation.created_at)
     if price is None:
         return 0, "{}"
-    amount = price.of(counted["input_tokens"], counted["cached_tokens"], counted["output_tokens"])
-    return amount, price.terms(prices.currency)
+    amount = price.of(counted["input_tokens"], counted["cached_tokens"], counted["output_tokens"], searches)
+    return amount, price.terms(prices.currency, searches)
 
 
 def record(

@@ -26,7 +26,8 @@ class ReservationRequest:
     for one that stands in none; ``endpoint`` is what it was sent to, ``told_model`` what answers call its model;
     ``session`` is the conversation that its client counts it to, ``client_request_id`` the client's own id of it.
 
-    ``user_limits`` are those that hold for its end user alone.
+    ``searches`` are the web searches that may be made for it. ``user_limits`` are those that hold for its end user
+    alone.
     """
 
     id: str
@@ -49,6 +50,7 @@ class ReservationRequest:
     session: str | None = None
     client_request_id: str | None = None
     user_limits: tuple[Limit, ...] = ()
+    searches: int = 0
 
     @property
     def line(self) -> tuple[str, str]:
@@ -102,8 +104,9 @@ class Settlement:
     delivered, ``reasoning_tokens`` and ``guided_tokens`` some of them; ``cached_tokens`` are some of the
     ``input_tokens``. ``generated_tokens`` is what the model wrote, at least what was delivered. Times are milliseconds
     from the request's head. ``image_bytes`` were fetched; ``None`` where that is not known, which counts as all that
-    was reserved. ``attempts`` are the routes that were tried, as JSON; ``None`` where that is not known. ``final`` is
-    whether these are the counts of the worker that served the request: only they correct what was settled in its place.
+    was reserved. ``searches`` are the web searches that were made. ``attempts`` are the routes that were tried, as
+    JSON; ``None`` where that is not known. ``final`` is whether these are the counts of the worker that served the
+    request: only they correct what was settled in its place.
     """
 
     id: str
@@ -118,6 +121,7 @@ class Settlement:
     image_bytes: int | None = None
     first_token_ms: int | None = None
     total_ms: int = 0
+    searches: int = 0
     attempts: str | None = None
     final: bool = True
 

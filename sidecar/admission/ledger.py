@@ -138,7 +138,7 @@ class Ledger:
 
     def _estimate(self, request: ReservationRequest, now: int) -> int:
         price = self._prices.find(request.model, now)
-        return price.of(request.input_tokens, 0, request.output_tokens) if price is not None else 0
+        return price.of(request.input_tokens, 0, request.output_tokens, request.searches) if price is not None else 0
 
     def _debtors(self, requests: Iterable[ReservationRequest], prices: Mapping[str, int]) -> set[str]:
         return {

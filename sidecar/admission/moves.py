@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ from sidecar.admission.reservation import AS_ASKED
 from sidecar.store.tables import reservations, usage_records
 
 _KEPT = tuple(name for name in (*AS_ASKED, "created_at", "image_bytes") if name != "tokens")
-_END = ("outcome", "first_token_ms", "total_ms", "attempts")
+_END = ("outcome", "first_token_ms", "total_ms", "attempts", "price_terms")
 _RECORD = [usage_records.c[name].label(f"used_{name}") for name in COUNTS]
 _SETTLED = (
     select(reservations, *(usage_records.c[name] for name in _END), *_RECORD)
@@ -81,6 +82,7 @@ def _moved(row: Row[Any]) -> Moved:
         image_bytes=row.used_image_bytes,
         first_token_ms=row.first_token_ms,
         total_ms=row.total_ms,
+        searches=json.loads(row.price_terms).get("searches", 0),
         attempts=row.attempts,
     )
     return Moved(_row(row), settlement)

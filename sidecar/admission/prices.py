@@ -15,36 +15,41 @@ from sidecar.admission.periods import SECOND
 
 # A price per million tokens, in nano-units of one token.
 _NANO_PER_TOKEN = 1000
+_NANO = 10**9
 # Twelve digits before and after the point, times as many tokens as a count can be.
 _EXACT = Context(prec=60)
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a million tokens cost from the beginning of ``since`` (UTC) on."""
+    """What a million tokens cost, and one web search, from the beginning of ``since`` (UTC) on."""
 
     since: date
     input: Decimal
     cached_input: Decimal
     output: Decimal
+    per_search: Decimal = Decimal(0)
 
-    def of(self, input_tokens: int, cached_tokens: int, output_tokens: int) -> int:
+    def of(self, input_tokens: int, cached_tokens: int, output_tokens: int, searches: int = 0) -> int:
         """The price in nano-units, rounded half to even; ``cached_tokens`` are some of the ``input_tokens``."""
         parts = (
             (input_tokens - cached_tokens, self.input),
             (cached_tokens, self.cached_input),
             (output_tokens, self.output),
         )
-        nano = Decimal(0)
+        nano = _EXACT.multiply(Decimal(searches * _NANO), self.per_search)
         for tokens, price in parts:
             nano = _EXACT.add(nano, _EXACT.multiply(Decimal(tokens * _NANO_PER_TOKEN), price))
         return int(nano.quantize(Decimal(1), ROUND_HALF_EVEN, _EXACT))
 
-    def terms(self, currency: str) -> str:
-        """The price as a record keeps it: JSON, with decimals as text."""
-        terms = {"from": self.since.isoformat(), "currency": currency}
+    def terms(self, currency: str, searches: int = 0) -> str:
+        """The price as a record keeps it: JSON, with decimals as text; with ``searches``, where each has a price."""
+        terms: dict[str, str | int] = {"from": self.since.isoformat(), "currency": currency}
         prices = {"input": self.input, "cached_input": self.cached_input, "output": self.output}
-        return json.dumps({**terms, **{name: format(price, "f") for name, price in prices.items()}})
+        terms |= {name: format(price, "f") for name, price in prices.items()}
+        if searches and self.per_search:
+            terms |= {"per_search": format(self.per_search, "f"), "searches": searches}
+        return json.dumps(terms)
 
 
 class PriceList:

@@ -101,7 +101,7 @@ class Settlements:
 
     def _bill(self, of: Reservation, settlement: Settlement, prices: PriceList) -> dict[str, Any]:
         counted = bill.counts(of, settlement)
-        price = bill.price_of(of, counted, prices)
+        price = bill.price_of(of, counted, prices, settlement.searches if settlement.begun else 0)
         return bill.record(of, settlement, counted, price, now=self._now)
 
     def _read_records(self, ids: Iterable[str]) -> Mapping[str, Mapping[str, Any]]:

@@ -26,8 +26,9 @@ FREE, OPEN, FINAL = 0, 1, 2
 # Cells of 8 bytes, by their index.
 _STATE, _MARK, _INPUT, _CACHED, _GUIDED, _SPOOLED = range(6)
 _ID_AT, _ID_BYTES = 64, 32
-# Whether it has begun, the seven counts, and two times; -1 where something is not known. Then the outcome.
-_END_AT, _END = 96, struct.Struct("<10q64s")
+# Whether it has begun, the seven counts, and two times; -1 where something is not known. Then the outcome, and the
+# searches.
+_END_AT, _END = 96, struct.Struct("<10q64sq")
 _COUNTS = ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", "guided_tokens", "generated_tokens")
 
 
@@ -72,7 +73,7 @@ class Slot:
         """Keep ``settlement`` until it is in the store. The mark counts no more."""
         numbers = (int(settlement.begun), *(getattr(settlement, name) for name in _COUNTS))
         end = (*numbers, _known(settlement.image_bytes), _known(settlement.first_token_ms), settlement.total_ms)
-        _END.pack_into(self._bytes, _END_AT, *end, settlement.outcome.encode()[:64])
+        _END.pack_into(self._bytes, _END_AT, *end, settlement.outcome.encode()[:64], settlement.searches)
         self._cells[_STATE] = FINAL
 
     def free(self) -> memoryview:
@@ -131,7 +132,7 @@ def read_slot(data: bytes) -> Left | None:
 
 
 def _read_end(id: str, data: bytes) -> Settlement:
-    begun, *numbers, image_bytes, first_token_ms, total_ms, outcome = _END.unpack_from(data, _END_AT)
+    begun, *numbers, image_bytes, first_token_ms, total_ms, outcome, searches = _END.unpack_from(data, _END_AT)
     return Settlement(
         id,
         outcome.rstrip(b"\0").decode(errors="replace"),
@@ -140,6 +141,7 @@ def _read_end(id: str, data: bytes) -> Settlement:
         image_bytes=None if image_bytes < 0 else image_bytes,
         first_token_ms=None if first_token_ms < 0 else first_token_ms,
         total_ms=total_ms,
+        searches=searches,
     )
 
 

@@ -66,3 +66,6 @@ class PriceConfig(Section):
         default=None, description="the same for those that the runtime had cached; by default as `input`"
     )
     output: _Price = Field(description="the same for tokens of answers")
+    per_search: _Price | None = Field(
+        default=None, description="price of one web search that an upstream makes; by default nothing"
+    )

@@ -97,7 +97,7 @@ class NativeLive(LiveAnswer):
     def note(self) -> None:
         """What is not told is an estimate: of the prompt, and of what has passed."""
         report, answer = self._report, self.answer
-        usage, told = report.usage, answer.usage
+        usage, told, report.searches = report.usage, answer.usage, answer.searches
         if told is None:
             usage.output_tokens = answer.tokens
             report.counted = answer.tokens > 0

@@ -47,8 +47,9 @@ class NativePlan(Plan):
 
     ``body`` is the upstream's request but for its model. ``routes`` are the places of the model's routes that support
     what it asks for, ``prompt_tokens`` an estimate. ``limit`` is the answer's limit, where it has one. ``telling`` is
-    how the upstream's response is told. ``seconds`` is what the request may take. ``earlier_items`` counts those before
-    the client's own, and ``names`` are those of its parameters. ``compacts`` is whether it asks for a compaction.
+    how the upstream's response is told. ``seconds`` is what the request may take, ``most_searches`` how often it may
+    search the web. ``earlier_items`` counts those before the client's own, and ``names`` are those of its parameters.
+    ``compacts`` is whether it asks for a compaction.
     """
 
     model: ServedNative
@@ -57,7 +58,7 @@ class NativePlan(Plan):
     prompt_tokens: int
     limit: int | None
     telling: Telling
-    may_search: bool
+    most_searches: int
     seconds: float
     earlier_items: int
     names: frozenset[str]
@@ -79,9 +80,9 @@ class NativePlan(Plan):
         return False
 
     @property
-    def searches(self) -> bool:
+    def searches(self) -> int:
         """See :class:`Plan`."""
-        return self.may_search
+        return self.most_searches
 
     @property
     def route(self) -> str:
@@ -163,7 +164,7 @@ def native_plan(
         prompt_tokens=estimated_tokens(items, body),
         limit=limit,
         telling=Telling(response, ours, taken=None if surface.native else _DECIDED),
-        may_search=searches,
+        most_searches=searches,
         seconds=surface.bounds.search_seconds if searches else surface.bounds.seconds,
         earlier_items=len(before),
         names=frozenset(values),
@@ -202,14 +203,15 @@ def _routes(model: ServedNative, needs: dict[str, str], earlier: int, *, compact
     return found
 
 
-def _searches(values: Json, needs: dict[str, str]) -> bool:
-    """Whether it may search the web; how often has to be said, since each search costs."""
+def _searches(values: Json, needs: dict[str, str]) -> int:
+    """How often it may search the web; that has to be said, since each search costs."""
     if "web_search" not in needs:
-        return False
-    if values.get("max_tool_calls") is None:
+        return 0
+    most = values.get("max_tool_calls")
+    if most is None:
         message = "max_tool_calls is required with web_search: it bounds the searches that the request can run."
         raise ApiError("invalid_request", message, "max_tool_calls")
-    return True
+    return int(most)
 
 
 def _is_ours(item: Json, sealer: Sealer | None) -> bool:

@@ -70,9 +70,9 @@ class Plan(ABC):
         raise AssertionError("it has no images to load")
 
     @property
-    def searches(self) -> bool:
-        """Whether the model may search the web, which takes longer."""
-        return False
+    def searches(self) -> int:
+        """How often the model may search the web, which takes longer."""
+        return 0
 
     @property
     def route(self) -> str:

@@ -78,6 +78,7 @@ class Report:
         usage: tokens, as far as they have been generated.
         delivered: how many of them the client has been given; final once the transport is over, later than ``done``.
         timing: moments.
+        searches: how many web searches the upstream has made.
         attempts: the routes that were tried, in order; the last one's outcome is the exchange's, where it has none.
         counted: the runtime did not tell the output tokens, they were counted with our tokenizer.
         broke_schema: the text did not fit the schema that was asked for.
@@ -98,6 +99,7 @@ class Report:
     usage: Usage = field(default_factory=Usage)
     delivered: Delivered = field(default_factory=Delivered)
     timing: Timing = field(default_factory=Timing)
+    searches: int = 0
     attempts: list[Attempt] = field(default_factory=list)
     counted: bool = False
     broke_schema: bool = False

@@ -21,6 +21,9 @@ from sidecar.responses.caller import Caller
 ASSUMED_OUTPUT_TOKENS = 512
 """What is reserved for an answer whose request names no limit; it may become longer."""
 
+MOST_SEARCHES = 1_000
+"""Web searches that are held for at most, and charged."""
+
 MOST_OF_AN_ID = 256
 """Characters of a request's id that are kept: clients within the operator's own network may send any."""
 
@@ -95,6 +98,7 @@ class Reserve(Ask[Reserved]):
             input_tokens=plan.input_tokens,
             output_tokens=most if plan.output_limited and most is not None else assumed,
             image_bytes=min(fetched * images.max_bytes, images.max_total_bytes),
+            searches=min(plan.searches, MOST_SEARCHES),
             stream=plan.stream,
             end_user=end_user,
             tags=plan.attribution.tag_list,

@@ -52,6 +52,7 @@ class Settle(LastAsk):
             image_bytes=self.reserved.images.used,
             first_token_ms=round(timing.ttft_ms) if timing.first_token_at is not None else None,
             total_ms=round(timing.total * 1000),
+            searches=min(report.searches, self.reserved.request.searches),
             attempts=_written(report),
         )
 

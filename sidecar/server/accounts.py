@@ -120,4 +120,5 @@ def new_life() -> str:
 
 def _price(price: PriceConfig) -> Price:
     cached = price.input if price.cached_input is None else price.cached_input
-    return Price(price.since, Decimal(price.input), Decimal(cached), Decimal(price.output))
+    per_search = Decimal(price.per_search or 0)
+    return Price(price.since, Decimal(price.input), Decimal(cached), Decimal(price.output), per_search)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from sqlalchemy import event, text
 
-from sidecar.admission.entries import ReservationRequest, Settlement
+from sidecar.admission.entries import Refused, ReservationRequest, Settlement
 from sidecar.admission.limits import Limits
+from sidecar.admission.prices import PriceList
 from sidecar.admission.receipts import Log, read_log, read_receipt
 from sidecar.admission.reconcile import reconcile
 from sidecar.admission.refused import MOST_A_MINUTE, NoteRefusals, Refusal, RefusedLog
@@ -97,6 +100,25 @@ def test_a_receipt_tells_what_the_ledger_holds(store_url: str) -> None:
         "session": "talk",
     }
     assert PRICE.of(10, 4, 5) == 4200
+
+
+def test_searches_are_held_for_and_charged_as_they_were_made(store_url: str) -> None:
+    prices = PriceList({MODEL: [replace(PRICE, per_search=Decimal("0.01"))]})
+    books = Books(store_url, prices=prices)
+    books.execute("INSERT INTO organizations (id, name, prepaid, created_at) VALUES ('org_a', 'a', true, 0)")
+    books.execute("INSERT INTO accounts (organization_id, balance, held) VALUES ('org_a', 40000000, 0)")
+    asked = books.admit(**PLACE, searches=3)
+    assert receipt(books, asked.request_id)["hold"] == "0.0300555"
+    assert isinstance(books.reserve(**PLACE, searches=1)[1], Refused)
+    books.book(completed(asked.id, searches=2))
+    told = receipt(books, asked.request_id)
+    assert told["charge"] == "0.0200045"
+    assert (told["price"]["per_search"], told["price"]["searches"]) == ("0.01", 2)
+    (account,) = books.rows("accounts")
+    assert (account["balance"], account["held"]) == (40_000_000 - 20_004_500, 0)
+    failed = books.admit(**PLACE, searches=1)
+    books.book(Settlement(failed.id, "infer_backend_unavailable", begun=False, searches=1))
+    assert receipt(books, failed.request_id)["charge"] == "0.00"
 
 
 def test_what_was_corrected_is_added(store_url: str) -> None:

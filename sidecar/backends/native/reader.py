@@ -14,7 +14,7 @@ from __future__ import annotations
 from sidecar.backends.native.events import Event, EventBlocks, event_of, is_one_delta
 from sidecar.backends.native.failures import ENDED_EARLY, NOT_ITS_PROTOCOL, failure_of
 from sidecar.backends.native.json_values import read_object
-from sidecar.backends.native.response import Telling, usage_of
+from sidecar.backends.native.response import Telling, searches_in, usage_of
 from sidecar.responses.errors import ApiError
 from sidecar.responses.json_text import Json, json_bytes
 from sidecar.responses.marks import BEGUN, MOST_TOKENS, NOTHING
@@ -27,6 +27,7 @@ BYTES_OF_A_TOKEN = 4
 
 _OPENING = frozenset({b"response.created", b"response.queued", b"response.in_progress"})
 _ENDING = frozenset({b"response.completed", b"response.incomplete"})
+_SEARCHED = b"response.web_search_call.completed"
 _FAILING = frozenset({b"error", b"response.failed", b"response.cancelled"})
 _READ = _OPENING | _ENDING | _FAILING
 _WHOLE = ("completed", "incomplete")
@@ -48,6 +49,8 @@ class StreamReader:
         """The tokens that the upstream has told, once it has."""
         self.tokens = 0
         """An estimate of those that have passed: one for each delta, or one for every four bytes of its text."""
+        self.searches = 0
+        """The web searches that are known to have been made."""
         self._telling = telling
         self._most_tokens = MOST_TOKENS if most_tokens is None else most_tokens
         self._blocks = EventBlocks()
@@ -84,6 +87,8 @@ class StreamReader:
                     self._begin(passed)
                 if event.is_delta:
                     self._count(event.lines)
+                elif event.type == _SEARCHED:
+                    self.searches += 1
                 passed.append(event.lines)
         except ApiError as error:
             self.failure = error
@@ -130,7 +135,7 @@ class StreamReader:
         self._ending = {**told, "type": event.type.decode()}
         status = event.type.rpartition(b".")[2].decode()
         self.response = _checked(self._telling.of({**response, "status": status}))
-        self.usage = usage_of(response)
+        self.usage, self.searches = usage_of(response), searches_in(self.response)
         self.stopped = True
         return False
 
@@ -159,7 +164,7 @@ class JsonReader:
         self.mark = NOTHING
         self.response: Json | None = None
         self.usage: Usage | None = None
-        self.tokens = 0
+        self.tokens = self.searches = 0
         self.next_number = 0
         self._telling = telling
         self._body: list[bytes] = []
@@ -187,7 +192,7 @@ class JsonReader:
         response = read_object(b"".join(self._body))
         self._body = []
         self.response = self._told(response)
-        self.usage = usage_of(response)
+        self.usage, self.searches = usage_of(response), searches_in(self.response)
         self.begun = self.stopped = True
         return b""
 

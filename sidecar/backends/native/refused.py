@@ -26,7 +26,7 @@ class RefusedReader:
         self.failure: ApiError | None = None
         self.mark = NOTHING
         self.usage: Usage | None = None
-        self.tokens = 0
+        self.tokens = self.searches = 0
         self._status = status
         self._headers = headers
         self._body = b""

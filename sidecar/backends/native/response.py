@@ -42,5 +42,15 @@ def usage_of(response: Json) -> Usage | None:
     return Usage(input_tokens, output_tokens, min(cached, input_tokens), min(reasoning, output_tokens))
 
 
+def searches_in(response: Json) -> int:
+    """How many web searches a response shows; other things that the tool does, as to open a page, are none."""
+    items = (item for item in response.get("output") or () if item.get("type") == "web_search_call")
+    return sum(_is_search(item.get("action")) for item in items)
+
+
+def _is_search(action: object) -> bool:
+    return not isinstance(action, dict) or action.get("type", "search") == "search"
+
+
 def _detail(details: object, name: str) -> int:
     return count_of(details.get(name)) if isinstance(details, dict) else 0

@@ -63,7 +63,16 @@ RECEIPT_SCHEMAS: dict[str, Json] = {
     ),
     "RequestPrice": object_of(
         "The price that held.",
-        {"from": _DAY, "currency": STRING, "input": _MILLION, "cached_input": _MILLION, "output": _MILLION},
+        {
+            "from": _DAY,
+            "currency": STRING,
+            "input": _MILLION,
+            "cached_input": _MILLION,
+            "output": _MILLION,
+            "per_search": {"type": "string", "description": "What a web search cost, where some were made."},
+            "searches": COUNT,
+        },
+        optional=("per_search", "searches"),
     ),
     "RequestTimings": object_of(
         "When it was admitted, and milliseconds from its head.",

@@ -34,6 +34,7 @@ SETTLEMENTS = st.builds(
     image_bytes=st.none() | BIG,
     first_token_ms=st.none() | BIG,
     total_ms=BIG,
+    searches=BIG,
 )
 
 

@@ -65,3 +65,12 @@ def test_the_terms_are_kept_as_text() -> None:
     assert (
         json.loads(Price(OLD.since, Decimal("0.00000001"), OLD.input, OLD.output).terms("EUR"))["input"] == "0.00000001"
     )
+
+
+def test_each_search_has_a_price_of_its_own() -> None:
+    price = Price(date(2026, 1, 1), Decimal(1), Decimal(1), Decimal(1), Decimal("0.01"))
+    assert price.of(10, 0, 5) == 15_000
+    assert price.of(10, 0, 5, searches=3) == 15_000 + 30_000_000
+    assert {"per_search": "0.01", "searches": 3}.items() <= json.loads(price.terms("USD", 3)).items()
+    for terms in (price.terms("USD"), OLD.terms("USD", 3)):
+        assert not {"per_search", "searches"} & json.loads(terms).keys()

@@ -19,7 +19,7 @@ model_provider = "node"
 sandbox_mode = "danger-full-access"
 
 [model_providers.node]
-name = "node"
+name = "{provider}"
 base_url = "{url}"
 env_key = "NODE_API_KEY"
 wire_api = "responses"
@@ -36,12 +36,21 @@ agents.enabled = false
 class Codex:
     """One user's Codex: its configuration and sessions are in ``home``, what it works on in ``work`` beside them."""
 
-    def __init__(self, at: LocalStack | Access, model: str, home: Path, settings: str = ONLY_FUNCTION_TOOLS) -> None:
+    def __init__(
+        self,
+        at: LocalStack | Access,
+        model: str,
+        home: Path,
+        settings: str = ONLY_FUNCTION_TOOLS,
+        *,
+        provider: str = "node",
+    ) -> None:
+        """``provider`` is what it calls the endpoint; it lets one that is called ``OpenAI`` compact conversations."""
         self._environment = {"CODEX_HOME": str(home), "NODE_API_KEY": at.api_key}
         self.work = home / "work"
         self.work.mkdir()
         # Keys of the top level come before the first table.
-        (home / "config.toml").write_text(settings + PROVIDER.format(model=model, url=at.url))
+        (home / "config.toml").write_text(settings + PROVIDER.format(model=model, url=at.url, provider=provider))
 
     def ask(self, prompt: str) -> str:
         """The answer to the first prompt of a session."""

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from stack.local import SCRIPTED, LocalStack
-from tests.e2e.codex import Codex
+from tests.e2e.codex import ONLY_FUNCTION_TOOLS, Codex
 from tests.e2e.drivers import Access, run_node, run_python
 
 Run = Callable[..., Any]
@@ -78,3 +78,15 @@ def test_codex_runs_a_command_and_reads_its_output(stack: LocalStack, tmp_path: 
     codex = Codex(stack, SCRIPTED.name, tmp_path)
     (codex.work / "notes").write_text(script(ANSWER))
     assert codex.ask(script(call("exec_command", cmd="cat notes"))) == ANSWER
+
+
+def test_codex_has_a_conversation_compacted_and_goes_on(stack: LocalStack, tmp_path: Path) -> None:
+    settings = f"{ONLY_FUNCTION_TOOLS}model_auto_compact_token_limit = 100\n"
+    codex = Codex(Access.to_bureau(stack), f"local/{SCRIPTED.name}", tmp_path, settings, provider="OpenAI")
+    assert codex.ask(script("first")) == "first"
+    assert codex.ask_on(script("second")) == "second"
+    (session,) = tmp_path.rglob("rollout-*.jsonl")
+    records = [json.loads(line) for line in session.read_text().splitlines()]
+    (compacted,) = [record["payload"] for record in records if record["type"] == "compacted"]
+    (item,) = [item for item in compacted["replacement_history"] if item["type"] == "compaction"]
+    assert item["encrypted_content"]

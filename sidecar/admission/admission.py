@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 
 from sidecar.admission.bookkeeper import Bookkeeper, Reserved
@@ -49,6 +50,10 @@ class Admission:
         """Settle what ``slot`` was reserved for, on behalf of ``organization``."""
         await self._books.settle(slot, settlement)
         self._room.nudge(organization)
+
+    async def give_back(self, ids: Sequence[str]) -> None:
+        """Bill nothing for these reservations, which are over; raises :class:`StoreUnavailable`."""
+        await self._books.give_back(ids)
 
     def stop(self) -> None:
         """The worker stops: what the store does not take now is left to others."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -26,6 +27,9 @@ _LONGEST_PAUSE_SECONDS = 2.0
 _MOST_FAULTS = 5
 # Who asks in the meantime takes settlements along, so that most of them need no transaction of their own.
 _PATIENCE_SECONDS = 0.02
+
+GIVEN_BACK = "given_back"
+"""The outcome of an attempt whose cost has been given back, since a later one with its idempotency key was answered."""
 
 _log = logging.getLogger(__name__)
 
@@ -117,6 +121,15 @@ class Bookkeeper:
             return await self._spool.run(entry)
         patience = 0.0 if isinstance(entry, ReservationRequest) else _PATIENCE_SECONDS
         return await self._store.run(self._ledger, entry, patience)
+
+    async def give_back(self, ids: Sequence[str]) -> None:
+        """Bill nothing for the reservations ``ids``, whoever settles them or has settled them.
+
+        Raises:
+            StoreUnavailable: the store does not answer; whether it was booked is not known.
+        """
+        for id_ in ids:
+            await self._store.run(self._ledger, Settlement(id_, GIVEN_BACK, begun=False), _PATIENCE_SECONDS)
 
     def stop(self) -> None:
         """From now on a settlement is tried once; what the store does not take is left to others."""

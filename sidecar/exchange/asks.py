@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 from sidecar.exchange.catalog import Catalog
 from sidecar.exchange.events import RequestComplete
 from sidecar.exchange.report import Report
+from sidecar.responses.ids import ResponseIds, ulid
 from sidecar.responses.json_text import Json
 from sidecar.surfaces.surface import Surface
 
@@ -40,6 +41,11 @@ class Facts:
         self.response: Json | None = None
         """The response once it is whole, be it complete or not."""
         self._answers: dict[type[Ask[Any]], Any] = {}
+
+    @property
+    def ids(self) -> ResponseIds:
+        """The ids of the response, and of what is reserved for it."""
+        return ResponseIds(ulid(int(self.request.unix_time * 1000), self.entropy[:10]))
 
     def __contains__(self, ask: type[Ask[Any]]) -> bool:
         """Whether an ask has been answered."""

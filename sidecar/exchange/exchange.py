@@ -19,10 +19,12 @@ from typing import Any
 
 from sidecar.exchange.asks import Ask, LastAsk
 from sidecar.exchange.catalog import Catalog
+from sidecar.exchange.claim import Claimed
 from sidecar.exchange.commands import Command, SendBody
-from sidecar.exchange.events import Event, Tick, UpstreamBytes
+from sidecar.exchange.events import Answered, Event, Tick, UpstreamBytes
 from sidecar.exchange.phases import Answering, Context, Ended, Phase, Waiting
 from sidecar.exchange.plan import most_bytes
+from sidecar.exchange.recording import Recording
 from sidecar.exchange.report import Report
 from sidecar.exchange.transitions import TRANSITIONS
 from sidecar.responses.errors import ApiError
@@ -51,6 +53,9 @@ class Exchange:
         kinds = tuple(asks)
         before = tuple(kind for kind in kinds if issubclass(kind, Ask))
         last = tuple(kind for kind in kinds if issubclass(kind, LastAsk))
+        self._recording: Recording | None = None
+        # The phase where tokens come, unless what its client is given is gathered.
+        self._per_token: Answering | None = None
         self._phase: Phase = Waiting(Context(surface, catalog, entropy, before, last, self.report))
 
     @property
@@ -83,6 +88,11 @@ class Exchange:
             error.__traceback__ = None
         assert type(phase) in follows, f"{type(phase).__name__} after {type(event).__name__} is not in the table"
         self._phase = phase
+        if type(event) is Answered and isinstance(event.result, Claimed):
+            self._recording = event.result.recording
+        if self._recording is not None:
+            self._recording.note(commands)
+        self._per_token = phase if type(phase) is Answering and self._recording is None else None
         return commands
 
     def upstream(self, data: bytes, at: float) -> bytes | list[Command]:
@@ -90,8 +100,8 @@ class Exchange:
 
         Plain bytes, of the body and perhaps none, stand for a ``SendBody`` with them as all that is to be done.
         """
-        phase = self._phase
-        if type(phase) is not Answering:
+        phase = self._per_token
+        if phase is None:
             return self.handle(UpstreamBytes(data, at))
         events = phase.upstream(data, at)
         if not phase.over:

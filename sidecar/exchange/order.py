@@ -6,6 +6,7 @@ from typing import Any
 
 from sidecar.exchange.asks import Ask, LastAsk
 from sidecar.exchange.check_guides import CheckGuides
+from sidecar.exchange.claim import ClaimKey, EndClaim
 from sidecar.exchange.direct import Direct
 from sidecar.exchange.fetch_images import FetchImages
 from sidecar.exchange.load import Load, PrepareContinued
@@ -18,6 +19,7 @@ from sidecar.exchange.settle import Settle
 from sidecar.exchange.store import Announce, Keep, Store
 
 ASKS: tuple[type[Ask[Any]] | type[LastAsk], ...] = (
+    ClaimKey,
     Direct,
     Prepare,
     Load,
@@ -32,4 +34,5 @@ ASKS: tuple[type[Ask[Any]] | type[LastAsk], ...] = (
     Settle,
     NoteRefusal,
     Keep,
+    EndClaim,
 )

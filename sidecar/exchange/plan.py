@@ -38,7 +38,6 @@ from sidecar.responses.compaction import uncompacted
 from sidecar.responses.compaction_events import CompactionWriter
 from sidecar.responses.errors import ApiError
 from sidecar.responses.events import EventWriter
-from sidecar.responses.ids import ResponseIds, ulid
 from sidecar.responses.json_text import Json
 from sidecar.responses.open_calls import CallType
 from sidecar.responses.open_items import ReasoningForm
@@ -189,7 +188,7 @@ def make_plan(facts: Facts, earlier: Earlier | None = None) -> Plan | Continued:
     if request.previous_response_id is not None and before is None:
         return Continued(request.previous_response_id)
     before = before or []
-    ids = ResponseIds(ulid(int(event.unix_time * 1000), entropy[:10]))
+    ids = facts.ids
     seal = TeamSeal(surface.sealer, team) if surface.sealer is not None else None
     conversation, compaction = uncompacted(request.input, seal, lambda path: own_param(path, len(before))), None
     if conversation is not None:

@@ -84,8 +84,10 @@ CODES: dict[str, ErrorKind] = {
     "policy_denied": ErrorKind(
         403,
         PERMISSION,
-        "Zero data retention is required, and the request needs responses that are stored.",
-        "Send the whole conversation as `input`, without `store` and `previous_response_id`.",
+        "Zero data retention is required, and the request needs something that is stored: a response, or the answer "
+        "that its idempotency key stands for.",
+        "Send the whole conversation as `input`, without `store` and `previous_response_id`; and another key, to have "
+        "the request answered and billed once more.",
     ),
     "egress_denied": ErrorKind(
         403,
@@ -119,6 +121,13 @@ CODES: dict[str, ErrorKind] = {
         "Try again after `Retry-After`.",
         retry_after=2,
     ),
+    "idempotency_in_progress": ErrorKind(
+        409,
+        INVALID,
+        "A request with the same idempotency key is being answered; it has been waited for, ten seconds.",
+        "Try again after `Retry-After`.",
+        retry_after=2,
+    ),
     "payload_too_large": ErrorKind(
         413,
         INVALID,
@@ -130,6 +139,13 @@ CODES: dict[str, ErrorKind] = {
         INVALID,
         "The body is not plain JSON: another content type, or a content encoding.",
         "Send `Content-Type: application/json` and no `Content-Encoding`.",
+    ),
+    "idempotency_mismatch": ErrorKind(
+        422,
+        INVALID,
+        "The idempotency key stands for another request; or for this one, whose answer is not kept, because it was too "
+        "large or has been deleted.",
+        "Send another key: then the request is answered, and billed.",
     ),
     "rate_limited": ErrorKind(
         429,

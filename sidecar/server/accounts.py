@@ -30,10 +30,13 @@ from sidecar.identity.ext_authz import AuthorizationService
 from sidecar.identity.trusted import Trusted
 from sidecar.responses.ids import ulid
 from sidecar.server.directing import Directing
+from sidecar.server.idempotency import Idempotency
 from sidecar.server.listeners import listen
+from sidecar.server.patience import Patience
 from sidecar.server.request_log import RequestLog
 from sidecar.server.storing import Storing
 from sidecar.store import Store
+from sidecar.stored.idempotency import IdempotencyKeys
 from sidecar.stored.master_keys import MasterKeys
 from sidecar.stored.responses import StoredResponses
 from sidecar.surfaces.surface import Surface
@@ -41,13 +44,16 @@ from sidecar.surfaces.surface import Surface
 
 class Accounts(NamedTuple):
     """What Envoy asks about each request before it lets it in, what exchanges ask before they begin, and what is
-    done with the log of requests, with directives and, where there are any, with stored responses."""
+    done with the log of requests, with directives and, where there are any, with stored responses and idempotency
+    keys."""
 
     authorization: AuthorizationService
     admission: Admission
     log: RequestLog
     directing: Directing
     storing: Storing | None
+    idempotency: Idempotency | None
+    patience: Patience
 
 
 @asynccontextmanager
@@ -62,15 +68,19 @@ async def accounts_of(config: Config, surfaces: Mapping[str, Surface], life: str
         return
     masters = MasterKeys(read_master_keys(config.stored)) if config.stores else None
     store = Store(read_store_url(config.store))
-    storing = Storing(StoredResponses(store, masters)) if masters is not None else None
+    patience, storing, idempotency = Patience(), None, None
+    if masters is not None:
+        storing = Storing(StoredResponses(store, masters), patience)
     directing = Directing(store, configured(config.directives), stale=config.store.when_down == "spool")
     authenticator = Authenticator(store, config.identity, stale=config.store.when_down == "spool")
     trusted = Trusted(config.identity.trusted) if config.identity.trusted else None
     try:
         async with keep_accounts(config, store, life) as admission, listen(config, store, authenticator):
-            yield Accounts(
-                AuthorizationService(surfaces, authenticator, trusted), admission, RequestLog(store), directing, storing
-            )
+            if masters is not None:
+                idempotency = Idempotency(IdempotencyKeys(store, masters, life, config.node), admission, patience)
+            authorization = AuthorizationService(surfaces, authenticator, trusted)
+            log = RequestLog(store)
+            yield Accounts(authorization, admission, log, directing, storing, idempotency, patience)
     finally:
         await store.close()
 

@@ -14,6 +14,7 @@ from sidecar.egress.budget import UnlimitedBytes
 from sidecar.egress.loader import ImageLoader
 from sidecar.exchange.asks import Ask, LastAsk
 from sidecar.exchange.check_guides import CheckGuides
+from sidecar.exchange.claim import ClaimKey, EndClaim
 from sidecar.exchange.direct import Direct
 from sidecar.exchange.earlier import Continued
 from sidecar.exchange.fetch_images import FetchImages
@@ -31,6 +32,7 @@ from sidecar.extproc.driver import Done, Performer, Performers
 from sidecar.killable import Pool
 from sidecar.server import grammars
 from sidecar.server.directing import Directing
+from sidecar.server.idempotency import Idempotency
 from sidecar.server.preparation import Preparation
 from sidecar.server.request_log import RequestLog
 from sidecar.server.storing import Storing
@@ -46,15 +48,16 @@ def make_performers(
     storing: Storing | None = None,
     log: RequestLog | None = None,
     directing: Directing | None = None,
+    idempotency: Idempotency | None = None,
     limits: ImageLimits,
     worker: str,
 ) -> Performers:
     """The table, in the order in which the asks are made.
 
     ``preparation`` runs what makes a plan, ``grammar_processes`` what makes grammars, ``writers`` what writes images
-    into a message, ``storing`` what is done with stored responses, ``log`` what is done with the log of requests,
-    ``directing`` tells directives, where there are any. ``limits`` are those of images, ``worker`` is the life of this
-    process. Without ``admission`` everybody is admitted, and nothing is accounted for.
+    into a message, ``storing`` what is done with stored responses, ``idempotency`` what with idempotency keys, ``log``
+    what with the log of requests, ``directing`` tells directives, where there are any. ``limits`` are those of images,
+    ``worker`` is the life of this process. Without ``admission`` everybody is admitted, and nothing is accounted for.
     """
 
     def prepare(ask: Prepare) -> Awaitable[Plan | Continued] | Done[Plan | Continued]:
@@ -108,4 +111,6 @@ def make_performers(
             LookUp: storing.look_up,
             Keep: storing.keep,
         }
+    if idempotency is not None:
+        performers |= {ClaimKey: idempotency.claim, EndClaim: idempotency.end}
     return {kind: performers[kind] for kind in ASKS if kind in performers}

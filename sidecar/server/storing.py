@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,15 +13,12 @@ from sidecar.exchange.store import Announce, Keep, Store
 from sidecar.responses.errors import ApiError
 from sidecar.responses.reply import Reply
 from sidecar.responses.wording import shown
+from sidecar.server.patience import Patience
 from sidecar.store import StoreUnavailable
 from sidecar.stored.chain import NotStored, StillMade, TooLong
 from sidecar.stored.master_keys import KeyUnknown
 from sidecar.stored.responses import Forbidden, StoredResponses
 from sidecar.surfaces.endpoints import Operation
-
-_FIRST_PAUSE_SECONDS = 0.1
-_LONGEST_PAUSE_SECONDS = 5.0
-_LONGEST_SECONDS = 120.0
 
 _log = logging.getLogger(__name__)
 
@@ -30,9 +26,9 @@ _log = logging.getLogger(__name__)
 class Storing:
     """The performers over one store's responses."""
 
-    def __init__(self, stored: StoredResponses) -> None:
+    def __init__(self, stored: StoredResponses, patience: Patience) -> None:
         self._stored = stored
-        self._stopping = asyncio.Event()
+        self._patience = patience
 
     async def look_at_keys(self) -> None:
         """Say in the log what the store holds that no master key here opens; nothing where it does not answer."""
@@ -40,10 +36,6 @@ class Storing:
             for master, number in await self._stored.unopened():
                 words = "%d data keys are wrapped by the master key %s, which is not configured: what their teams store"
                 _log.error(f"{words} can neither be read nor continued here", number, master)
-
-    def stop(self) -> None:
-        """The worker stops: what the store does not take now is lost."""
-        self._stopping.set()
 
     async def load(self, ask: Load) -> Earlier:
         """The conversation."""
@@ -68,22 +60,15 @@ class Storing:
 
     async def keep(self, ask: Keep) -> None:
         """Store, or withdraw, as soon as the store answers; for two minutes at most."""
-        pause, until = _FIRST_PAUSE_SECONDS, asyncio.get_running_loop().time() + _LONGEST_SECONDS
-        while True:
-            try:
-                if ask.record is None:
-                    await self._stored.withdraw(ask.response_id)
-                else:
-                    await self._stored.keep(ask.record)
-            except (StoreUnavailable, KeyUnknown) as error:
-                if self._stopping.is_set() or asyncio.get_running_loop().time() >= until:
-                    _log.error("%s could not be stored: %s", ask.response_id, error)
-                    return
+        record = ask.record
+
+        async def keep() -> None:
+            if record is None:
+                await self._stored.withdraw(ask.response_id)
             else:
-                return
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), pause)
-            pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
+                await self._stored.keep(record)
+
+        await self._patience.carry_through(keep, ask.response_id)
 
     async def look_up(self, ask: LookUp) -> Reply:
         """The answer of a request about a response."""

@@ -142,6 +142,7 @@ async def _serve_until(
                 images,
                 threads,
                 storing=storing,
+                idempotency=accounts.idempotency if accounts else None,
                 log=accounts.log if accounts else None,
                 directing=accounts.directing if accounts else None,
                 limits=config.images,
@@ -163,10 +164,9 @@ async def _serve_until(
             ]
             await stop.wait()
             await _drain(service, sessions, config.drain)
-            if admission is not None:
-                admission.stop()
-            if storing is not None:
-                storing.stop()
+            if accounts is not None:
+                accounts.admission.stop()
+                accounts.patience.stop()
             await sessions.settled()
             if upstream is not None:
                 await upstream.close()

@@ -272,3 +272,31 @@ zero_retention = Table(
     Column("created_at", BigInteger, nullable=False),
     PrimaryKeyConstraint("organization_id", "project", "environment"),
 )
+
+idempotency_keys = Table(
+    "idempotency_keys",
+    metadata,
+    Column("id", Text, primary_key=True),  # a digest of the key and of whose it is
+    Column("organization_id", Text, nullable=False),
+    Column("project", Text, nullable=False),
+    Column("environment", Text, nullable=False),
+    Column("request", Text, nullable=False),  # a digest of what was asked
+    Column("attempt", Text, nullable=False),  # the id of the request that holds the key, or was the last to
+    Column("worker", Text, nullable=False),  # whose life it has; empty where nobody holds the key
+    Column("earlier", Text, nullable=False),  # attempts whose cost is given back; separated by spaces
+    Column("answered_at", BigInteger),
+    Column("expires_at", BigInteger, nullable=False),
+    Column("withheld", Boolean, nullable=False),  # its answer is not to be kept: the response was deleted
+    Column("bytes", BigInteger, nullable=False),  # of its answer, as it is kept
+    Index("ix_idempotency_keys_attempt", "attempt"),
+    Index("ix_idempotency_keys_expires_at", "expires_at"),
+    Index("ix_idempotency_keys_organization_id", "organization_id"),
+)
+
+idempotency_answers = Table(
+    "idempotency_answers",
+    metadata,
+    Column("id", Text, ForeignKey(idempotency_keys.c.id, ondelete="CASCADE"), primary_key=True),
+    Column("key_id", Text, nullable=False),
+    Column("answer", LargeBinary, nullable=False),
+)

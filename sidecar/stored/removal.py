@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, select, text
+from sqlalchemy import Connection, Table, delete, select, text, update
 
 from sidecar.store import now_us
-from sidecar.store.tables import stored_responses
+from sidecar.store.tables import idempotency_answers, idempotency_keys, stored_responses
 from sidecar.stored.keep import GRACE
 from sidecar.stored.owner import Owner
 
 MOST_AT_ONCE = 200
-"""How many responses a transaction removes at most."""
+"""How many responses a transaction removes at most, and how many idempotency keys."""
 MOST_BYTES_AT_ONCE = 32 * 1024 * 1024
-"""And how many bytes of items, unless one alone has more."""
+"""And how many bytes of each, unless one alone has more."""
 
 # Of this project alone, on a server that others use too.
 _TRY_LOCK = text("SELECT pg_try_advisory_xact_lock(7202571936448023120)")
@@ -43,6 +43,8 @@ class Remove:
             mine = (rows.organization_id == item.owner.organization) & (rows.project == item.owner.project)
             mine &= (rows.environment == item.owner.environment) & (rows.expires_at > now) & (rows.id == item.id)
             removed[item] = bool(connection.execute(delete(stored_responses).where(mine)).rowcount)
+            if removed[item]:
+                _withhold(connection, item)
         return [removed[item] for item in items]
 
 
@@ -62,15 +64,30 @@ class Expire:
 
 def remove_some(connection: Connection) -> bool:
     """Remove some of what has expired and cannot be brought back; whether more is left."""
-    rows = stored_responses.c
-    old = select(rows.id, rows.item_bytes).where(rows.expires_at < now_us(connection) - GRACE)
+    now = now_us(connection)
+    more_responses = _remove_some(connection, stored_responses, "item_bytes", now - GRACE)
+    return _remove_some(connection, idempotency_keys, "bytes", now) or more_responses
+
+
+def _remove_some(connection: Connection, table: Table, size: str, before: int) -> bool:
+    rows = table.c
+    old = select(rows.id, rows[size].label("size")).where(rows.expires_at < before)
     found = connection.execute(old.order_by(rows.expires_at, rows.id).limit(MOST_AT_ONCE + 1)).all()
     chosen, total = list[str](), 0
     for row in found[:MOST_AT_ONCE]:
-        if chosen and total + row.item_bytes > MOST_BYTES_AT_ONCE:
+        if chosen and total + row.size > MOST_BYTES_AT_ONCE:
             break
         chosen.append(row.id)
-        total += row.item_bytes
+        total += row.size
     if chosen:
-        connection.execute(delete(stored_responses).where(rows.id.in_(chosen)))
+        connection.execute(delete(table).where(rows.id.in_(chosen)))
     return len(chosen) < len(found)
+
+
+def _withhold(connection: Connection, removed: Removal) -> None:
+    """Of a response that was deleted, an idempotency key does not keep the answer either."""
+    rows, owner = idempotency_keys.c, removed.owner
+    mine = (rows.attempt == removed.id.removeprefix("resp_")) & (rows.organization_id == owner.organization)
+    mine &= (rows.project == owner.project) & (rows.environment == owner.environment)
+    connection.execute(delete(idempotency_answers).where(idempotency_answers.c.id.in_(select(rows.id).where(mine))))
+    connection.execute(update(idempotency_keys).where(mine).values(withheld=True, bytes=0))

@@ -1,4 +1,4 @@
-"""Contents of a stored response, sealed with its team's data key.
+"""What is stored for a team, sealed with its data key: contents of responses, and answers that may be given again.
 
 The seal is AES-256-GCM (NIST SP 800-38D) with random nonces of 96 bits, which a key may make 2^32 of. The associated
 data binds a sealed text to what it is, to the response's id, to its owner and to the response that it continued, so
@@ -8,6 +8,7 @@ with its tag.
 
 from __future__ import annotations
 
+import hmac
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,7 +17,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from sidecar.stored.owner import Owner
 
-Part = Literal["input", "output", "response"]
+Part = Literal["input", "output", "response", "answer"]
 
 NONCE_BYTES = 12
 
@@ -29,7 +30,7 @@ class SealBroken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a sealed text belongs."""
+    """Where a sealed text belongs; of an answer, ``response_id`` is the id of its key."""
 
     response_id: str
     owner: Owner
@@ -49,6 +50,7 @@ class DataKey:
     def __init__(self, id_: str, key: bytes) -> None:
         self.id = id_
         self._cipher = AESGCM(key)
+        self._key = key
 
     def seal(self, text: bytes, place: Place, part: Part, nonce: bytes) -> bytes:
         """``text`` sealed; ``nonce`` is 12 random bytes that are used this once."""
@@ -65,3 +67,10 @@ class DataKey:
             return self._cipher.decrypt(nonce, sealed[1 + NONCE_BYTES :], version + place.bound_to(part))
         except (InvalidTag, ValueError):
             raise SealBroken(f"the {part} of {place.response_id} is not what was stored") from None
+
+    def digest(self, *texts: bytes) -> str:
+        """What tells one list of texts from all others, and nothing of them to who has not the key: 64 hexadecimal
+        digits of HMAC-SHA256 (RFC 2104), with a key of its own."""
+        key = hmac.digest(self._key, b"digest", "sha256")
+        # With their lengths, as above.
+        return hmac.digest(key, b"".join([b"%d:%b," % (len(text), text) for text in texts]), "sha256").hex()

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Table, delete, insert, select, update
 
 from sidecar.responses.level import ALL, Level
 from sidecar.store import now_us
-from sidecar.store.tables import stored_responses, zero_retention
+from sidecar.store.tables import idempotency_keys, stored_responses, zero_retention
 from sidecar.stored.locks import alone
 from sidecar.stored.owner import Owner
 
@@ -51,11 +51,23 @@ def no_longer_require(connection: Connection, level: Level) -> bool:
 
 
 def end_all(connection: Connection, level: Level) -> int:
-    """Let all responses at a level and below expire as if that were long ago; how many there were."""
-    rows = stored_responses.c
-    mine = (rows.organization_id == level.organization) & (rows.expires_at > 0)
+    """Let all responses at a level and below expire as if that were long ago; how many there were.
+
+    The answers that idempotency keys stand for go with them; who holds a key goes on holding it.
+    """
+    keys = idempotency_keys
+    connection.execute(update(keys).where(_below(keys, level), keys.c.answered_at.is_not(None)).values(expires_at=0))
+    rows = stored_responses
+    ended = update(rows).where(_below(rows, level), rows.c.expires_at > 0).values(expires_at=0)
+    return connection.execute(ended).rowcount
+
+
+def _below(table: Table, level: Level) -> ColumnElement[bool]:
+    """What is of a level or below."""
+    rows = table.c
+    mine = rows.organization_id == level.organization
     if level.project != ALL:
         mine &= rows.project == level.project
     if level.environment != ALL:
         mine &= rows.environment == level.environment
-    return connection.execute(update(stored_responses).where(mine).values(expires_at=0)).rowcount
+    return mine

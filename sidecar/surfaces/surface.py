@@ -25,6 +25,7 @@ from sidecar.surfaces.attribution import Attribution, by_body
 from sidecar.surfaces.bounds import UNBOUNDED, Bounds
 from sidecar.surfaces.credentials import KEYS_AND_SESSIONS, Credentials
 from sidecar.surfaces.endpoints import Endpoint, Operation, Target, find_target
+from sidecar.surfaces.idempotency import IDEMPOTENCY_HEADER, idempotency_key
 from sidecar.surfaces.names import Names, OwnNames, with_defaults
 from sidecar.surfaces.parameters import Accepted, Ignored, Parameter, find_member
 
@@ -118,7 +119,9 @@ class Surface:
         return self.check(self.read(headers, body), preset)
 
     def read(self, headers: Mapping[str, str], body: bytes) -> Json:
-        """The parameters of a request as they were sent; raises :class:`ApiError` where its body is no JSON object."""
+        """The parameters of a request as they were sent; raises :class:`ApiError` where its body is no JSON object, or
+        its idempotency key cannot be one."""
+        self.idempotency_key(headers)
         check_media_type(headers)
         return parse_json_body(body)
 
@@ -158,6 +161,14 @@ class Surface:
         if self._seals is not None:
             return request.model_copy(update={"input": unseal_reasoning(request.input, self._seals)})
         return request
+
+    def idempotency_key(self, headers: Mapping[str, str]) -> str | None:
+        """The idempotency key of a request, ``None`` where it has none or the header means nothing here.
+
+        Raises:
+            ApiError: as :func:`sidecar.surfaces.idempotency.idempotency_key`.
+        """
+        return idempotency_key(headers, kept=self.stores) if IDEMPOTENCY_HEADER in self.headers else None
 
     def reasoning_form(self, request: ResponsesRequest) -> ReasoningForm:
         """How the response to ``request`` shows its reasoning."""

@@ -51,3 +51,19 @@ class LocalLedger:
     async def settled(self) -> None:
         """Wait until no reservation is open."""
         await eventually(lambda: not self.rows("SELECT id FROM reservations WHERE settled_at IS NULL"), 30)
+
+
+async def billed_once(ledger: LocalLedger, answered: str, earlier_outcome: str) -> None:
+    """Of the request ``answered`` and the one before it, which had another outcome, one has cost something."""
+
+    def records() -> list[dict[str, Any]]:
+        return ledger.rows("SELECT id, outcome, input_tokens, output_tokens FROM usage_records ORDER BY position")
+
+    await eventually(lambda: answered in ledger.ids())
+    given_back = await eventually(lambda: [row for row in records() if row["outcome"] == "given_back"])
+    earlier = given_back[-1]["id"].removesuffix("-correction")
+    mine = [row for row in records() if row["id"].removesuffix("-correction") == earlier]
+    assert [row["outcome"] for row in mine] == [earlier_outcome, "given_back"]
+    assert mine[0]["input_tokens"] > 0
+    assert [sum(row[name] for row in mine) for name in ("input_tokens", "output_tokens")] == [0, 0]
+    assert ledger.findings() == []

@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import openai
 import pytest
+from openai import AsyncOpenAI
 
 from stack.local import SCRIPTED, LocalStack
 from stack.paths import ROOT, TOKENIZER, TRITON_VENV
 from stack.triton import start as start_triton
 from tests.e2e.client import Client, error_of, eventually, script
+from tests.e2e.ledger import LocalLedger, billed_once
 
 HANG = {"hang": True}
 
@@ -277,6 +280,44 @@ async def test_a_killed_worker_takes_only_its_own_requests_with_it(broken_stack:
     assert (await client.ask(script("ok"))).status_code == 200
     await eventually(lambda: len(set(broken_stack.sidecar.worker_pids()) - {first}) == 2)
     assert second in broken_stack.sidecar.worker_pids()
+
+
+def pid_of(life: str, stack: LocalStack) -> int:
+    """The process of the worker that the store knows by this name: it has a file of that name open."""
+    return next(
+        pid
+        for pid in stack.sidecar.worker_pids()
+        if any(life in str(file.readlink()) for file in Path(f"/proc/{pid}/fd").iterdir() if file.is_symlink())
+    )
+
+
+@over_one_wire
+async def test_who_lost_its_worker_tries_again_with_its_key_and_pays_once(
+    broken_stack: LocalStack, log: ScriptedLog
+) -> None:
+    await all_healthy(broken_stack)
+    key = {"Idempotency-Key": "after-a-death"}
+    body = script("Hello", {"sleep": 0.1}, " there", {"sleep": 1.0}, "!", model="local/scripted")
+    async with AsyncOpenAI(base_url=broken_stack.bureau_url, api_key=broken_stack.project_key, max_retries=0) as client:
+        stream = await client.responses.create(**body, stream=True, extra_headers=key)
+        events = aiter(stream)
+        id_ = (await anext(events)).response.id.removeprefix("resp_")
+        # With the second token it is certain that the first one counts.
+        while "there" not in getattr(await anext(events), "delta", ""):
+            pass
+        ledger = LocalLedger(broken_stack)
+        (row,) = ledger.rows("SELECT worker FROM reservations WHERE id = :id", id=id_)
+        os.kill(pid_of(row["worker"], broken_stack), signal.SIGKILL)
+        with pytest.raises((httpx2.TransportError, openai.APIError)):
+            [event async for event in events]
+        # It waits until it is known that nobody is at it any more.
+        second = await client.responses.create(**body, stream=True, extra_headers=key)
+        told = [event async for event in second]
+        again = [event async for event in await client.responses.create(**body, stream=True, extra_headers=key)]
+    assert told[-1].type == "response.completed"
+    assert [event.to_json() for event in again] == [event.to_json() for event in told]
+    assert len(log.events("start")) == 2
+    await billed_once(ledger, told[-1].response.id.removeprefix("resp_"), "worker_lost")
 
 
 @over_one_wire

@@ -11,7 +11,12 @@ from sqlalchemy import Connection, LargeBinary, MetaData, Table, select
 DATA = Path(__file__).parent / "data"
 
 # The columns that hold bytes.
-_BYTES = {"credentials": ("digest",), "stored_keys": ("wrapped",), "stored_contents": ("input", "output", "response")}
+_BYTES = {
+    "credentials": ("digest",),
+    "stored_keys": ("wrapped",),
+    "stored_contents": ("input", "output", "response"),
+    "idempotency_answers": ("answer",),
+}
 
 Rows = dict[str, list[dict[str, Any]]]
 

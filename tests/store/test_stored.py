@@ -20,6 +20,7 @@ from sidecar.exchange.look_up import LookUp
 from sidecar.responses.errors import ApiError
 from sidecar.responses.level import Level
 from sidecar.responses.page import Page
+from sidecar.server.patience import Patience
 from sidecar.server.storing import Storing
 from sidecar.store import Store, chores, connect, repeat_forever
 from sidecar.stored import chain as chains
@@ -52,7 +53,7 @@ async def test_a_node_without_the_newest_master_key_says_so_at_start_and_when_as
     store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     (id_,) = await chain(StoredResponses(store, MASTERS), 1)
-    storing = Storing(StoredResponses(store, OWN))
+    storing = Storing(StoredResponses(store, OWN), Patience())
     await storing.look_at_keys()
     load, look_up = Load(OWNER, id_), LookUp(Operation.RETRIEVE_RESPONSE, id_, OWNER, Page())
     for asking in (storing.load(load), storing.look_up(look_up)):
@@ -68,7 +69,7 @@ async def test_a_node_without_the_newest_master_key_says_so_at_start_and_when_as
 
 async def test_a_node_with_all_keys_says_nothing_at_start(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     await chain(StoredResponses(store, MASTERS), 1)
-    await Storing(StoredResponses(store, MASTERS)).look_at_keys()
+    await Storing(StoredResponses(store, MASTERS), Patience()).look_at_keys()
     assert caplog.messages == []
 
 

@@ -17,6 +17,7 @@ from sidecar.exchange.phases.storing import LookingUp
 from sidecar.exchange.reserve import Reserve
 from sidecar.exchange.resources import answer_at_once
 from sidecar.responses.errors import ApiError
+from sidecar.responses.reply import Reply
 from sidecar.surfaces.endpoints import Operation
 
 
@@ -64,13 +65,15 @@ class Preparing(PhaseWithFacts):
         return self._due_at
 
     def take(self, event: Event) -> Step:
-        """With the answer the next ask is made, or after the last one the upstream is called."""
+        """With the answer the next ask is made, or after the last one the upstream is called; a reply is the end."""
         match event:
             case Answered(ask, result, at):
                 if ask is not self._ask:
                     return self, []
                 if isinstance(result, ApiError):
                     raise result
+                if isinstance(result, Reply):
+                    return self._end(result.outcome, [result])
                 self._facts.add(type(ask), result)
                 return _next_ask(self._context, self._facts, self._left, at)
             case Tick(at):

@@ -7,19 +7,21 @@ from collections.abc import Iterable, Mapping
 
 from sidecar.responses.errors import ApiError
 from sidecar.responses.request import ResponsesRequest
+from sidecar.surfaces import idempotency
 from sidecar.surfaces.attribution import MOST_OF_A_USER, Attribution
 from sidecar.surfaces.bureau.native import NativeBureauRequest
 from sidecar.surfaces.bureau.unions import BureauRequest
+from sidecar.surfaces.idempotency import IDEMPOTENCY_HEADER
 
 USER_HEADER, TAGS_HEADER, SESSION_HEADER = "ib-user", "ib-tags", "ib-session"
 CLIENT_ID_HEADER = "x-client-request-id"
-IDEMPOTENCY_HEADER = "idempotency-key"
 
 MOST_TAGS = 10
 MOST_OF_A_SESSION = 128
 MOST_OF_A_CLIENT_ID = 512
 
 HEADERS = {
+    IDEMPOTENCY_HEADER: idempotency.WORDS,
     USER_HEADER: f"Your end user, at most {MOST_OF_A_USER} characters; wins over `user` and `safety_identifier`.",
     TAGS_HEADER: f"Tags, separated by commas; at most {MOST_TAGS} together with `ib.tags`.",
     SESSION_HEADER: f"The conversation that this turn belongs to, at most {MOST_OF_A_SESSION} characters.",
@@ -34,13 +36,9 @@ def attribution(headers: Mapping[str, str], request: ResponsesRequest) -> Attrib
     """The end user, the tags, the session and the client's own id of a request.
 
     Raises:
-        ApiError: ``invalid_request`` that names the header or the member which is too long or not well-formed,
-            ``unsupported_parameter`` for an idempotency key, which would promise what nobody keeps.
+        ApiError: ``invalid_request`` that names the header or the member which is too long or not well-formed.
     """
     assert isinstance(request, BureauRequest | NativeBureauRequest)
-    if headers.get(IDEMPOTENCY_HEADER):
-        message = "Idempotency-Key is not supported: answers are not kept; send the request without it."
-        raise ApiError("unsupported_parameter", message, IDEMPOTENCY_HEADER)
     extension = request.ib
     _check_label(headers.get(SESSION_HEADER), MOST_OF_A_SESSION, SESSION_HEADER)
     _check_label(extension.session if extension else None, MOST_OF_A_SESSION, "ib.session")

@@ -12,7 +12,14 @@ from sidecar.surfaces.node.unions import TYPE_WORDS, NodeRequest
 from sidecar.surfaces.parameters import request_type
 from sidecar.surfaces.surface import Surface
 
-_OTHERS_CODES = ("deadline_exceeded", "stream_interrupted", "policy_denied", "response_in_progress")
+_OTHERS_CODES = (
+    "deadline_exceeded",
+    "stream_interrupted",
+    "policy_denied",
+    "response_in_progress",
+    "idempotency_in_progress",
+    "idempotency_mismatch",
+)
 
 
 def _check_pairing(request: ResponsesRequest) -> None:

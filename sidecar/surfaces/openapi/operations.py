@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from sidecar.responses.errors import CHALLENGE, CODES
 from sidecar.responses.json_text import Json, json_bytes
 from sidecar.surfaces.endpoints import Operation
+from sidecar.surfaces.idempotency import IDEMPOTENCY_HEADER, REPLAYED_HEADER
 from sidecar.surfaces.openapi.examples import error_example, event_examples, response_example
 from sidecar.surfaces.openapi.shorthand import COUNT, STRING, ref
 from sidecar.surfaces.surface import Surface
@@ -88,6 +89,12 @@ def _error(surface: Surface, codes: list[str], headers: Iterable[str]) -> Json:
     }
 
 
+_REPLAYED: Json = {
+    "description": "`true` where the answer was given before, to a request with the same idempotency key.",
+    "schema": {"const": "true"},
+}
+
+
 def _create_response(surface: Surface) -> Json:
     body = {"schema": ref("CreateResponse"), "examples": {"request": {"value": surface.example}}}
     events = {
@@ -98,6 +105,7 @@ def _create_response(surface: Surface) -> Json:
         {"name": name, "in": "header", "description": words, "schema": {"type": "string"}}
         for name, words in surface.headers.items()
     ]
+    replayed = {REPLAYED_HEADER: _REPLAYED} if IDEMPOTENCY_HEADER in surface.headers else {}
     # Where no response is stored, what is not found is another path.
     stored = surface.has_stored_responses
     return {
@@ -108,7 +116,7 @@ def _create_response(surface: Surface) -> Json:
         "responses": {
             "200": {
                 "description": "The response, or its events with `stream: true`.",
-                "headers": _headers("server-timing", *RATE_LIMITS),
+                "headers": _headers("server-timing", *RATE_LIMITS) | replayed,
                 "content": {
                     "application/json": {
                         "schema": ref("Response"),

@@ -64,6 +64,16 @@ def test_of_a_docstring_only_the_first_sentence_is_shown() -> None:
 def test_the_asks_are_those_that_a_worker_has_performed() -> None:
     nothing, there = cast(Any, None), cast(Any, MagicMock())
     performed = make_performers(
-        nothing, nothing, there, nothing, nothing, storing=there, log=there, directing=there, limits=nothing, worker="w"
+        nothing,
+        nothing,
+        there,
+        nothing,
+        nothing,
+        storing=there,
+        idempotency=there,
+        log=there,
+        directing=there,
+        limits=nothing,
+        worker="w",
     )
     assert tuple(performed) == ASKS

@@ -291,12 +291,6 @@ def test_any_ten_good_tags_are_taken_in_either_place(tags: list[str]) -> None:
     assert list(counted({}, ib={"tags": tags}).tags) == tags
 
 
-def test_an_idempotency_key_is_refused() -> None:
-    with pytest.raises(ApiError) as refused:
-        counted({"idempotency-key": "k"})
-    assert (refused.value.code, refused.value.param) == ("unsupported_parameter", "idempotency-key")
-
-
 def error_of(commands: list[Any]) -> dict[str, Any]:
     error: dict[str, Any] = json.loads(kit.reply(commands).body)["error"]
     return error

@@ -1,0 +1,94 @@
+"""Idempotency keys on the bureau surface, behind Envoy: a request that is sent again is answered and billed once."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import openai
+import pytest
+from openai import AsyncOpenAI, OpenAI
+
+from stack.local import LocalStack
+from tests.e2e.client import eventually, script
+from tests.e2e.ledger import LocalLedger, billed_once
+
+SLUG = "local/scripted"
+
+
+def make_client(stack: LocalStack, key: str) -> Any:
+    return OpenAI(base_url=stack.bureau_url, api_key=key, max_retries=0)
+
+
+@pytest.fixture(scope="module")
+def client(stack: LocalStack) -> Iterator[Any]:
+    with make_client(stack, stack.project_key) as client:
+        yield client
+
+
+def said(*steps: Any, **body: Any) -> dict[str, Any]:
+    return script(*steps, **{"model": SLUG, **body})
+
+
+def keyed() -> dict[str, str]:
+    return {"Idempotency-Key": str(uuid.uuid4())}
+
+
+def test_a_request_is_answered_once(client: Any) -> None:
+    key, raw = keyed(), client.responses.with_raw_response
+    first = raw.create(**said("Hello"), metadata={"a": "b"}, extra_headers=key)
+    again = raw.create(**said("Hello"), metadata={"a": "b"}, extra_headers=key)
+    assert (first.headers.get("idempotency-replayed"), again.headers["idempotency-replayed"]) == (None, "true")
+    assert (again.status_code, again.text) == (200, first.text)
+    assert again.headers["content-type"] == first.headers["content-type"]
+    assert again.headers["x-request-id"] != first.headers["x-request-id"]
+    assert client.responses.create(**said("Hello"), extra_headers=keyed()).id != again.parse().id
+
+
+def test_a_stream_is_given_again_as_the_same_events(client: Any) -> None:
+    key = keyed()
+    first = list(client.responses.create(**said("One", {"sleep": 0.2}, " two"), stream=True, extra_headers=key))
+    again = list(client.responses.create(**said("One", {"sleep": 0.2}, " two"), stream=True, extra_headers=key))
+    assert first[-1].type == "response.completed"
+    assert [event.to_json() for event in again] == [event.to_json() for event in first]
+
+
+def test_another_request_with_the_key_is_refused_and_so_is_what_is_no_key(client: Any) -> None:
+    key = keyed()
+    client.responses.create(**said("Hello"), extra_headers=key)
+    with pytest.raises(openai.UnprocessableEntityError) as refused:
+        client.responses.create(**said("Hello!"), extra_headers=key)
+    assert (refused.value.code, refused.value.param) == ("idempotency_mismatch", "idempotency-key")
+    with pytest.raises(openai.BadRequestError) as malformed:
+        client.responses.create(**said("Hello"), extra_headers={"Idempotency-Key": "k" * 256})
+    assert (malformed.value.code, malformed.value.param) == ("invalid_request", "idempotency-key")
+    # What is refused for its form leaves the key unused.
+    unused = keyed()
+    with pytest.raises(openai.BadRequestError):
+        client.responses.create(**said("Hello"), temperature=7, extra_headers=unused)
+    assert client.responses.create(**said("Hello"), extra_headers=unused).output_text == "Hello"
+
+
+async def test_two_at_once_are_one_request(stack: LocalStack) -> None:
+    ledger = LocalLedger(stack)
+    key = keyed()
+    async with AsyncOpenAI(base_url=stack.bureau_url, api_key=stack.project_key, max_retries=0) as client:
+        body = said({"sleep": 0.5}, "Hello")
+        both = await asyncio.gather(*(client.responses.create(**body, extra_headers=key) for _ in range(4)))
+    (id_,) = {response.id.removeprefix("resp_") for response in both}
+    await eventually(lambda: id_ in ledger.ids())
+
+
+async def test_who_leaves_and_tries_again_pays_once(stack: LocalStack) -> None:
+    ledger, key = LocalLedger(stack), keyed()
+    body = said("Hello", {"sleep": 1.0}, " there")
+    async with AsyncOpenAI(base_url=stack.bureau_url, api_key=stack.project_key, max_retries=0) as client:
+        with pytest.raises(openai.APITimeoutError):
+            await client.responses.create(**body, extra_headers=key, timeout=0.6)
+        second = await client.responses.create(**body, extra_headers=key)
+        again = await client.responses.with_raw_response.create(**body, extra_headers=key)
+    assert (again.headers["idempotency-replayed"], again.parse().id) == ("true", second.id)
+    assert second.usage is not None
+    await billed_once(ledger, second.id.removeprefix("resp_"), "client_gone")

@@ -104,9 +104,10 @@ class Worker:
     async def client(self) -> None:
         """One stream after another."""
         while not self.stopping.is_set():
+            id = ulid(time.time_ns() // 10**6, self.random.randbytes(10))
             request = ReservationRequest(
-                id=ulid(time.time_ns() // 10**6, self.random.randbytes(10)),
-                request_id="stress",
+                id=id,
+                request_id=f"request-{id}",
                 organization_id=self.random.choice(ORGANIZATIONS),
                 model=MODEL,
                 node="n1",
@@ -114,6 +115,8 @@ class Worker:
                 input_tokens=INPUT_TOKENS,
                 output_tokens=MOST_TOKENS,
                 stream=True,
+                project="stress",
+                environment="test",
             )
             reserved = await self.reserve(request)
             if reserved is not None:

@@ -16,12 +16,16 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import create_engine, text
 
+from sidecar.admission.receipts import Log, read_log
 from sidecar.admission.reconcile import reconcile
+from sidecar.responses.page import Page
 from sidecar.store import connect
 from sidecar.store.engine import sqlite_file
 from stack.paths import ROOT
@@ -195,6 +199,18 @@ def spooled(state: Path) -> int:
         return int(connection.execute("SELECT count(*) FROM reservations").fetchone()[0])
 
 
+def receipts(url: str) -> list[Any]:
+    """Those of all organizations, page by page as clients read them."""
+    found: list[Any] = []
+    with connect(url, "read") as connection:
+        for organization in ORGANIZATIONS:
+            log, listed = Log(organization, "stress", "test"), None
+            while listed is None or listed["has_more"]:
+                listed = read_log(connection, log, Page(100, after=listed["last_id"] if listed else None))
+                found += listed["data"]
+    return found
+
+
 def prepare(books: Books) -> None:
     for name in ORGANIZATIONS:
         books.execute(
@@ -236,6 +252,11 @@ def test_the_ledger_is_what_clients_received(
 
     with connect(store_url) as connection:
         assert list(reconcile(connection, open_seconds=0)) == []
+    told = receipts(store_url)
+    assert {one["response_id"].removeprefix("resp_"): one["usage"]["output_tokens"] for one in told} == billed
+    assert "in_progress" not in {one["outcome"] for one in told}
+    charged = sum((Decimal(one["charge"]) for one in told), Decimal(0))
+    assert charged.scaleb(9) == sum(row["price"] for row in records)
     paid = sum(row["price"] for row in records if row["organization_id"] == "org_prepaid")
     (account,) = books.rows("accounts")
     assert (account["balance"], account["held"]) == (CREDITS - paid, 0)

@@ -43,8 +43,12 @@ app = typer.Typer(
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # How long Ctrl-C waits for answers under way.
 _DRAIN_SECONDS = 5
-# The core tests share nothing, and take two processes; all others start real parts, which need the machine.
-_TEST_RUNS = (("-m", "core", "--numprocesses=2"), ("-m", "not core"))
+# Two processes, of which each runs whole files, with real parts of its own; attacks are measured and need the machine.
+_TEST_RUNS = (
+    ("-m", "core", "--numprocesses=2"),
+    ("-m", "not core and not hostile", "--numprocesses=2", "--dist=loadfile"),
+    ("-m", "hostile"),
+)
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 

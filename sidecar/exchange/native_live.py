@@ -154,4 +154,7 @@ class NativeLive(LiveAnswer):
         plan = self._native_plan
         if param is None or _FIRST_NAME.split(param, maxsplit=1)[0] not in plan.names:
             return None
-        return own_param(param, plan.earlier_items)
+        try:
+            return own_param(param, plan.earlier_items, plan.places)
+        except IndexError:
+            return None

@@ -61,6 +61,7 @@ class NativePlan(Plan):
     most_searches: int
     seconds: float
     earlier_items: int
+    places: Sequence[int]
     names: frozenset[str]
     compacts: bool
 
@@ -138,17 +139,15 @@ def native_plan(
     created = int(event.unix_time)
     response = reading.new_response(request.model_copy(update={"model": named.told}), ids.response, created)
     ours = {name: response[name] for name in _OURS if name in response}
-    sealer = surface.sealer
-
-    def is_readable(item: Json) -> bool:
-        return not _is_ours(item, sealer)
-
+    places = [index for index, item in enumerate(items) if not _is_ours(item, surface.sealer)]
+    conversation = [items[place] for place in places]
     limit = request.max_output_tokens
     if compacts:
-        limit = COMPACTION_TOKENS
-        body = compaction_body({**values, "input": values["input"][:-1]}, before, is_readable)
+        # Without the trigger.
+        limit, body = COMPACTION_TOKENS, compaction_body(values, conversation[:-1])
     else:
-        body = request_body(values, before, most_tokens=limit, is_readable=is_readable)
+        as_it_is = isinstance(values["input"], str) and not before
+        body = request_body(values, None if as_it_is else conversation, most_tokens=limit)
     return NativePlan(
         model=model,
         upstream_headers=forwarded_headers(event.headers),
@@ -167,6 +166,7 @@ def native_plan(
         most_searches=searches,
         seconds=surface.bounds.search_seconds if searches else surface.bounds.seconds,
         earlier_items=len(before),
+        places=places,
         names=frozenset(values),
         compacts=compacts,
     )
@@ -215,7 +215,9 @@ def _searches(values: Json, needs: dict[str, str]) -> int:
 
 
 def _is_ours(item: Json, sealer: Sealer | None) -> bool:
-    """Whether reasoning is that of a model of Triton's, which no upstream can read."""
+    """Whether it is reasoning of a model of Triton's, which no upstream can read."""
+    if item.get("type") != "reasoning":
+        return False
     sealed = item.get("encrypted_content")
     if isinstance(sealed, str):
         return sealer is not None and sealer.unseal(sealed) is not None

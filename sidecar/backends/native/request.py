@@ -6,10 +6,9 @@ It is stateless there: ``store`` is false, and the whole conversation is in it. 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from sidecar.responses.items import input_list
 from sidecar.responses.json_text import Json, json_bytes, json_string
 
 ENCRYPTED_REASONING = "reasoning.encrypted_content"
@@ -24,22 +23,15 @@ _NOT_ASCII = bytes(range(0x80, 0x100))
 _NO_FIRST_BYTE = bytes(range(0xC0))
 
 
-def request_body(
-    values: Mapping[str, Any],
-    earlier: Sequence[Json] = (),
-    *,
-    most_tokens: int | None,
-    is_readable: Callable[[Json], bool] = lambda item: True,
-) -> bytes:
+def request_body(values: Mapping[str, Any], conversation: Iterable[Json] | None, *, most_tokens: int | None) -> bytes:
     """All of the request's body but its model; see :func:`with_model`.
 
-    ``values`` are the parameters as they were sent, ``earlier`` the items of the conversation that they continue.
-    ``most_tokens`` replaces a ``max_output_tokens`` that was left out. Reasoning that ``is_readable`` says no to was
-    not made by the upstream's model, and is left out.
+    ``values`` are the parameters as they were sent. ``conversation`` are the items in place of its ``input``; without
+    it that goes as it is. ``most_tokens`` replaces a ``max_output_tokens`` that was left out.
     """
     sent = {name: value for name, value in values.items() if value is not None and name not in _OURS}
-    if earlier or not isinstance(sent["input"], str):
-        sent["input"] = _conversation([*earlier, *input_list(sent["input"])], is_readable)
+    if conversation is not None:
+        sent["input"] = list(map(_as_sent, conversation))
     include = sent.get("include", [])
     sent["include"] = include if ENCRYPTED_REASONING in include else [*include, ENCRYPTED_REASONING]
     if most_tokens is not None:
@@ -47,12 +39,10 @@ def request_body(
     return json_bytes({"store": False, **sent})
 
 
-def compaction_body(
-    values: Mapping[str, Any], earlier: Sequence[Json], is_readable: Callable[[Json], bool] = lambda item: True
-) -> bytes:
+def compaction_body(values: Mapping[str, Any], conversation: Iterable[Json]) -> bytes:
     """The same for a request to compact the conversation; what is kept where is not asked there."""
     sent = {name: values[name] for name in _OF_COMPACTIONS if values.get(name) is not None}
-    return json_bytes({**sent, "input": _conversation([*earlier, *input_list(values["input"])], is_readable)})
+    return json_bytes({**sent, "input": list(map(_as_sent, conversation))})
 
 
 def with_model(model: str, body: bytes) -> bytes:
@@ -84,10 +74,6 @@ def estimated_tokens(items: Iterable[Json], body: bytes) -> int:
 def image_places(items: Iterable[Json]) -> list[str]:
     """The paths of all images in the conversation ``items``."""
     return [f"input[{index}].{place}" for index, item in enumerate(items) for place, _ in _images(item)]
-
-
-def _conversation(items: Iterable[Json], is_readable: Callable[[Json], bool]) -> list[Json]:
-    return [_as_sent(item) for item in items if item.get("type") != "reasoning" or is_readable(item)]
 
 
 def _as_sent(item: Json) -> Json:

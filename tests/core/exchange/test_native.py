@@ -18,6 +18,7 @@ from sidecar.exchange.report import Attempt
 from sidecar.exchange.store import Announce, Keep
 from sidecar.responses.errors import ApiError
 from sidecar.responses.marks import Counts
+from sidecar.responses.sealing import KEY_BYTES, Sealer
 from sidecar.stored.items import to_lines
 from sidecar.surfaces.bureau import BUREAU
 from tests.core import kit
@@ -173,6 +174,20 @@ def test_a_refusal_names_the_parameter_as_the_client_knows_it() -> None:
     native.call(of)
     error = json.loads(kit.reply(native.answers(of, JSON, json.dumps(told).encode(), 400)).body)["error"]
     assert error["param"] is None
+
+
+def test_what_an_upstream_cannot_read_is_left_out_and_paths_are_the_client_s_all_the_same() -> None:
+    sealer = Sealer(bytes(KEY_BYTES))
+    ours = {"type": "reasoning", "id": "x", "summary": [], "encrypted_content": sealer.seal("hm", "x")}
+    unsealed = {"type": "reasoning", "id": "rs_01jabcdefghjkmnpqrstvwxyz0_0", "summary": []}
+    theirs = {"type": "reasoning", "id": "rs_up", "summary": [], "encrypted_content": "gAAAA"}
+    turn = {"type": "message", "role": "user", "content": "hi"}
+    for named, param in (("input[0]", "input[2]"), ("input[1].content", "input[3].content"), ("input[9]", None)):
+        of = native.exchange(surface=replace(BUREAU, sealer=sealer))
+        assert json.loads(native.call(of, input=[ours, unsealed, theirs, turn]).body)["input"] == [theirs, turn]
+        told = {"error": {"type": "invalid_request_error", "param": named}}
+        error = json.loads(kit.reply(native.answers(of, JSON, json.dumps(told).encode(), 400)).body)["error"]
+        assert error["param"] == param
 
 
 NO_ANSWERS: dict[str, tuple[dict[str, str], bytes]] = {

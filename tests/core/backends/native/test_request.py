@@ -21,8 +21,10 @@ from sidecar.responses.items import input_list
 ULID = "01jabcdefghjkmnpqrstvwxyz0"
 
 
-def sent(values: dict[str, Any], *earlier: dict[str, Any], **settings: Any) -> dict[str, Any]:
-    body = request_body(values, earlier, **{"most_tokens": None, **settings})
+def sent(
+    values: dict[str, Any], conversation: list[dict[str, Any]] | None = None, most_tokens: int | None = None
+) -> dict[str, Any]:
+    body = request_body(values, conversation, most_tokens=most_tokens)
     whole: dict[str, Any] = json.loads(with_model("gpt", body))
     return whole
 
@@ -73,18 +75,15 @@ def test_an_answer_has_a_limit(asked: int | None, limit: int) -> None:
     assert sent({"input": "hi", "max_output_tokens": asked}, most_tokens=4096)["max_output_tokens"] == limit
 
 
-def test_the_whole_conversation_is_sent() -> None:
-    earlier = [
+def test_the_whole_conversation_is_sent_without_the_ids_that_items_were_given_here() -> None:
+    conversation: list[dict[str, Any]] = [
         {"type": "message", "id": f"msg_{ULID}_i0", "role": "user", "content": []},
         {"type": "reasoning", "id": "rs_up", "encrypted_content": "x", "summary": []},
-        {"type": "reasoning", "id": "rs_ours", "summary": []},
-        {"type": "message", "id": "msg_up", "role": "assistant", "content": []},
+        {"role": "user", "content": "go on"},
     ]
-    whole = sent({"input": "go on"}, *earlier, is_readable=lambda item: item["id"] != "rs_ours")["input"]
-    assert whole == [
+    assert sent({"input": "go on"}, conversation)["input"] == [
         {"type": "message", "role": "user", "content": []},
-        earlier[1],
-        earlier[3],
+        conversation[1],
         {"type": "message", "role": "user", "content": "go on"},
     ]
 
@@ -101,7 +100,7 @@ def test_headers_are_few() -> None:
 
 
 def estimate(values: dict[str, Any]) -> int:
-    return estimated_tokens(input_list(values["input"]), request_body(values, most_tokens=None))
+    return estimated_tokens(input_list(values["input"]), request_body(values, None, most_tokens=None))
 
 
 def test_tokens_are_estimated_by_bytes_and_images() -> None:
@@ -124,10 +123,9 @@ def test_images_have_places() -> None:
 
 
 def test_a_compaction_is_asked_for_with_little_more_than_the_conversation() -> None:
-    values = {"input": [{"role": "user", "content": "hi"}], "instructions": "x", "user": "u", "safety_identifier": "s"}
-    ours = {"type": "reasoning", "id": "rs_ours"}
-    body = json.loads(with_model("gpt", compaction_body(values, [ours], lambda item: item is not ours)))
-    assert body == {
+    values = {"input": "hi", "instructions": "x", "user": "u", "safety_identifier": "s"}
+    body = compaction_body(values, [{"role": "user", "content": "hi"}])
+    assert json.loads(with_model("gpt", body)) == {
         "model": "gpt",
         "instructions": "x",
         "input": [{"type": "message", "role": "user", "content": "hi"}],

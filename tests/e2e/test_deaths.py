@@ -30,6 +30,7 @@ from stack.postgres import Postgres
 from tests.core.sse import parse
 from tests.e2e.client import Client, Stream, error_of, eventually, script
 from tests.e2e.ledger import LocalLedger
+from tests.e2e.storing import Talks, check_records, check_stored, kill_at_random
 
 HANG = {"hang": True}
 # Of an end id nothing shows that could be counted.
@@ -143,7 +144,15 @@ async def node(
 @pytest.mark.timeout(300)
 async def test_the_ledger_is_what_clients_received_whatever_dies(node: Node) -> None:
     await node.well()
-    for happens in (whole_and_failed, worker_killed, worker_killed_in_motion, triton_killed, store_killed, stopped):
+    for happens in (
+        whole_and_failed,
+        worker_killed,
+        worker_killed_in_motion,
+        triton_killed,
+        store_killed,
+        stopped,
+        killed_while_it_stores,
+    ):
         await happens(node)
         await node.well()
     await node.ledger.settled()
@@ -227,6 +236,24 @@ async def stopped(node: Node) -> None:
     assert node.ledger.rows("SELECT id FROM reservations WHERE settled_at IS NULL")
     await asyncio.to_thread(node.stack.start_sidecar)
     await node.ledger.settled()
+
+
+async def killed_while_it_stores(node: Node) -> None:
+    """On the other surface: what clients were told is stored, is there as they were told."""
+    talks = Talks(node.stack.bureau_url, node.stack.project_key, seed=1)
+    async with talks.going_on():
+        await kill_at_random(node.stack, talks, kills=3)
+    await node.well()
+    await node.ledger.settled()
+    check_records(node.ledger, talks)
+    kinds = await check_stored(node.stack, node.ledger, talks)
+    assert kinds["stored"] and kinds["streams stored"]
+    # They have been compared.
+    known = {id.removeprefix("resp_") for id in (*talks.told, *talks.broken)}
+    billed = {
+        row["id"]: row["output_tokens"] for row in node.ledger.rows("SELECT id, output_tokens FROM usage_records")
+    }
+    node.received.update({id: billed[id] for id in known})
 
 
 async def compare(node: Node) -> None:

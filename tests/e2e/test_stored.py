@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ from openai import OpenAI
 
 from stack.first_key import command
 from stack.local import LocalStack
-from tests.e2e.client import script
+from tests.e2e.client import eventually, script
 
 SLUG = "local/scripted"
 # The CPU model, whose prompt counts what it is told.
@@ -181,3 +182,25 @@ def test_where_zero_retention_is_required_both_are_refused(stack: LocalStack) ->
                 client.responses.create(**said("x"), **parameters)
             assert refused.value.code == "policy_denied"
         assert client.responses.create(**said("x")).store is False
+
+
+async def test_no_text_of_a_conversation_is_readable_in_a_file(stack: LocalStack, client: Any) -> None:
+    """In none: the store and its journal, what workers note for each other, configurations, logs."""
+    word = f"quokka{secrets.token_hex(4)}"
+    heard: Any = {"instructions": word, "metadata": {"a": word}, "store": True}
+    first = client.responses.with_raw_response.create(**said(f" {word}"), **heard)
+    *_, last = client.responses.create(**said(f" {word}"), **heard, stream=True, previous_response_id=first.parse().id)
+    assert word in client.responses.retrieve(last.response.id).output_text
+    assert word in str(list(client.responses.input_items.list(last.response.id)))
+    for steps, parameters in (([f" {word}", {"error": word}], {}), ([word], {"previous_response_id": word})):
+        with pytest.raises(openai.APIError):
+            client.responses.create(**said(*steps), **heard, **parameters)
+    client.responses.delete(first.parse().id)
+    # Envoy writes its log from time to time.
+    request_id = first.headers["x-request-id"]
+    await eventually(lambda: request_id in (stack.run_dir / "access.log").read_text(), 30)
+    kept = {path.name: path.read_bytes() for path in stack.run_dir.rglob("*") if path.is_file()}
+    told = {name for name, content in kept.items() if request_id.encode() in content}
+    assert {"access.log", "sidecar.log"} <= told
+    assert last.response.id.encode() in b"".join(kept[name] for name in kept if name.startswith("ledger.db"))
+    assert {name for name, content in kept.items() if word.encode() in content} == set()

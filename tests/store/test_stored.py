@@ -7,9 +7,9 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Coroutine, Iterator
+import time
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +23,7 @@ from sidecar.responses.page import Page
 from sidecar.server.patience import Patience
 from sidecar.server.storing import Storing
 from sidecar.store import Store, chores, connect, repeat_forever
+from sidecar.store.engine import sqlite_file
 from sidecar.stored import chain as chains
 from sidecar.stored import removal, responses
 from sidecar.stored.chain import NotStored, StillMade, TooLong
@@ -36,6 +37,7 @@ from sidecar.stored.seals import SealBroken
 from sidecar.stored.zero_retention import no_longer_require, require
 from sidecar.surfaces.endpoints import Operation
 from stack.paths import ROOT
+from stack.postgres import Postgres
 from tests.store.stored_kit import MASTERS, OWNER, let_pass, record, rows
 
 OTHERS = [
@@ -459,17 +461,30 @@ async def test_the_cost_of_a_turn_grows_with_its_chain_only_and_not_in_statement
     assert max(row["size"] for row in sizes) < min(row["size"] for row in sizes) + 100
 
 
-def in_the_files(url: str) -> list[bytes]:
-    """What is in a SQLite store's file and those beside it."""
-    file = Path(url.removeprefix("sqlite:///"))
-    return [path.read_bytes() for path in file.parent.glob(f"{file.name}*")]
+@pytest.fixture
+def in_the_files(store_url: str, request: pytest.FixtureRequest) -> Callable[[], list[bytes]]:
+    """Gives what is in a store's files and in its journal."""
+    file = sqlite_file(store_url)
+    if file is not None:
+        return lambda: [path.read_bytes() for path in file.parent.glob(f"{file.name}*")]
+    server: Postgres = request.getfixturevalue("postgres")
+    (database,) = rows(store_url, "SELECT oid FROM pg_database WHERE datname = current_database()")
+    begun = time.time()
+
+    def read() -> list[bytes]:
+        server.administer("CHECKPOINT")
+        journal = [path for path in (server.data / "pg_wal").glob("0*") if path.stat().st_mtime >= begun]
+        assert journal
+        return [path.read_bytes() for path in (*journal, *(server.data / "base" / str(database["oid"])).iterdir())]
+
+    return read
 
 
 async def test_nothing_of_a_conversation_can_be_read_in_the_files(
-    sqlite_url: str, caplog: pytest.LogCaptureFixture
+    store_url: str, in_the_files: Callable[[], list[bytes]], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG")
-    store = Store(sqlite_url)
+    store = Store(store_url, timeout=30)
     stored = StoredResponses(store, MASTERS)
     said, answered = "Zanzibar-4711", "Xylophon-0815"
     one = record(said=said, answered=answered)
@@ -479,10 +494,10 @@ async def test_nothing_of_a_conversation_can_be_read_in_the_files(
     assert said.encode() in b"".join(await stored.conversation(OWNER, two.place.response_id))
     with pytest.raises(NotStored):
         await stored.response(OTHERS[0], one.place.response_id)
-    contents = in_the_files(sqlite_url)
+    contents = in_the_files()
     assert len(contents) >= 2, "the store and its journal"
     await store.close()
-    contents += in_the_files(sqlite_url)
+    contents += in_the_files()
     # The search finds what is there.
     assert any(one.place.response_id.encode() in content for content in contents)
     for content in [*contents, caplog.text.encode()]:

@@ -33,9 +33,7 @@ class Verdict(NamedTuple):
 
 def check_answer(probe: Probe, answer: Answer) -> Verdict:
     """Check the whole answer to a probe."""
-    violations = list(_check_head(probe, answer))
-    if answer.failure is not None:
-        violations.append(Violation("http-complete", printable(answer.failure)))
+    violations = list(check_head(probe, answer))
     if answer.status not in OK:
         violations += check_error_body(answer.body)
         return Verdict(0, violations, None, server_message(answer.body), _is_unsupported(probe, answer))
@@ -47,7 +45,8 @@ def check_answer(probe: Probe, answer: Answer) -> Verdict:
     return verdict._replace(violations=violations)
 
 
-def _check_head(probe: Probe, answer: Answer) -> Iterator[Violation]:
+def check_head(probe: Probe, answer: Answer) -> Iterator[Violation]:
+    """Check what an answer to a probe begins with, and that it came to its end."""
     if answer.status not in probe.statuses and not _is_unsupported(probe, answer):
         said = None if answer.status in OK else server_message(answer.body)
         words = f"the status is {answer.status} instead of {probe.expected}"
@@ -59,6 +58,8 @@ def _check_head(probe: Probe, answer: Answer) -> Iterator[Violation]:
     charsets = {value for value in parameters if value.startswith("charset=")}
     if kind != expected or not charsets <= {"charset=utf-8"}:
         yield Violation("content-type", f"{answer.headers.get('content-type')!r:.80} instead of {expected}")
+    if answer.failure is not None:
+        yield Violation("http-complete", printable(answer.failure))
 
 
 def _is_unsupported(probe: Probe, answer: Answer) -> bool:

@@ -12,6 +12,7 @@ from conformance.client import Answer, NoAnswerError, request
 from conformance.probe import OK, Probe
 from conformance.probes import PROBES, probes_for
 from conformance.rules import Violation
+from conformance.stored import stored_results
 from conformance.verification import Result
 from conformance.words import server_message
 
@@ -80,6 +81,12 @@ class Endpoint:
                     raise
                 turns[probe.name] = _Turn(_unanswered(probe, error))
             yield turns[probe.name].result
+        yield from stored_results(self._send, model)
+
+    def _send(self, method: str, path: str, body: bytes | None) -> Answer:
+        """The answer to a request about stored responses; ``path`` follows the URL."""
+        headers = _authorization(self.key) | ({} if body is None else {"Content-Type": "application/json"})
+        return request(method, f"{self.url}{path}", headers, body)
 
     def _take(self, probe: Probe, before: _Turn | None, model: str) -> _Turn:
         """Send a probe, after the turn ``before`` where there is one."""

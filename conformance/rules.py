@@ -32,6 +32,11 @@ RULES: dict[str, Rule] = {
     "strict-arguments": Rule("The arguments fit the tool's `parameters` where the response says `strict: true`."),
     "structured-output": Rule("With a `json_schema` format the text of a completed answer is JSON that fits it."),
     "control-markers": Rule("No text, reasoning or call holds a control marker such as `<tool_call>` or `<|im_end|>`."),
+    # Stored responses
+    "stored-as-made": Rule("A stored response is told again as it was when it was made."),
+    "input-items": Rule("Lists of input items have OpenAI's form; their pages join to all items, whose ids differ."),
+    "continues": Rule("`previous_response_id` comes back as it was sent."),
+    "deletion": Rule("A deletion tells the `id`, and `deleted: true`."),
     # Server-sent events
     "sse-fields": Rule("An event is one `event:` line, one `data:` line and a blank line, in this order."),
     "sse-event-name": Rule("The `event:` line names the `type` in the data."),

@@ -18,13 +18,14 @@ from typer.testing import CliRunner, Result
 from conformance import NoAnswerError, probes_for
 from conformance.client import request
 from conformance.probes import METADATA
+from conformance.stored import STORE
 from sidecar.cli import app
 from stack.local import SMOLLM2, LocalStack
 from tests.core.conformance.streams import encode, message, response, stream
 
 TEXT = stream(message(0, "Hel", "lo"))
 ANSWER = TEXT[-1]["response"]
-NEEDS_MORE = [probe.name for probe in probes_for(None) if probe.optional]
+NEEDS_MORE = [*(probe.name for probe in probes_for(None) if probe.optional), STORE.name]
 """The probes of what an endpoint may lack."""
 
 
@@ -121,8 +122,10 @@ def test_the_real_stack_is_sound(stack: LocalStack) -> None:
     key = {**os.environ, "RESPONSES_API_KEY": stack.api_key}
     done = subprocess.run([*command, *settings], env=key, capture_output=True, text=True, timeout=500, check=False)
     report = json.loads(done.stdout)
-    assert [result["violations"] for result in report["results"]] == [[] for _ in probes_for(stack.api_key)]
-    assert {result["outcome"] for result in report["results"]} == {"ok"}
+    assert [result["violations"] for result in report["results"]] == [[] for _ in (*probes_for(stack.api_key), STORE)]
+    # On the node surface.
+    assert [result["probe"] for result in report["results"] if result["outcome"] != "ok"] == [STORE.name]
+    assert report["not_supported"] == [STORE.name]
     assert report["sound"] is True
     assert done.returncode == 0
 
@@ -130,7 +133,7 @@ def test_the_real_stack_is_sound(stack: LocalStack) -> None:
 def test_a_report_to_read_has_a_line_for_each_request() -> None:
     with served(echoing(TEXT)) as url:
         done = verify(url, "--key", "right")
-    probes = probes_for("right")
+    probes = (*probes_for("right"), STORE)
     lines = done.stdout.splitlines()
     assert lines[0] == f"POST {url}/responses, model first"
     assert done.stdout.count("ok    ") == len(probes) - len(NEEDS_MORE)

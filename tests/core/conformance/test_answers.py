@@ -16,6 +16,7 @@ from tests.core.conformance.faults import (
     OTHER_FAULTS,
     SOUND_ANSWERS,
 )
+from tests.core.conformance.stored_faults import STORED_FAULTS
 
 
 @pytest.mark.parametrize(("probe", "sound"), SOUND_ANSWERS)
@@ -35,6 +36,7 @@ def test_every_rule_is_shown_to_find_something() -> None:
         BYTE_FAULTS,
         ANSWER_FAULTS,
         [("sequence-number",)],
+        [tuple(places) for _, places in STORED_FAULTS],
     ]
     found = {cell for table in faults for fault in table for cell in fault if isinstance(cell, str)}
     assert found >= RULES.keys()

@@ -9,9 +9,11 @@ import pytest
 from conformance import PROBES, Answer, Endpoint, EndpointError, NoAnswerError, Result, probes_for
 from conformance.endpoint import TRIES
 from conformance.probes import METADATA, NULLABLE
+from conformance.stored import STORED
 from sidecar.cli.verify import run_verification
 from tests.core.conformance.answers import DOCUMENT, STREAM, answer, refused, streamed, timed, whole
 from tests.core.conformance.faults import LONG, called
+from tests.core.conformance.shelf import Shelf
 from tests.core.conformance.streams import Json, encode, message, reasoning
 
 Answering = Callable[[Json], Answer]
@@ -50,11 +52,15 @@ class Served:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, answering: Answering = sound) -> None:
         self.bodies: list[Json] = []
         self.answering = answering
+        self.shelf = Shelf()
         monkeypatch.setattr("conformance.endpoint.request", self.request)
 
     def request(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None) -> Answer:
-        if method == "GET":
+        path = url.removeprefix("http://host/v1/")
+        if path == "models":
             return answer(200, DOCUMENT, b'{"data": [{"id": "first"}, {"id": "second"}]}')
+        if path != "responses":
+            return self.shelf.look(method, path.removeprefix("responses/"))
         if headers.get("Authorization") == "Bearer wrong":
             return refused(401)
         try:
@@ -64,7 +70,7 @@ class Served:
         if "input" not in asked or asked["model"] != "first" or headers["Content-Type"] != "application/json":
             return refused(400)
         self.bodies.append(asked)
-        return self.answering(asked)
+        return self.shelf.create(asked, self.answering(asked))
 
     def results(self, key: str | None = None) -> dict[str, Result]:
         return {result.probe: result for result in Endpoint("http://host/v1", key).results("first")}
@@ -82,7 +88,7 @@ def outcomes(results: Mapping[str, Result]) -> dict[str, list[str]]:
 @pytest.mark.parametrize("key", [None, "right"])
 def test_every_probe_of_a_sound_endpoint_is_ok(monkeypatch: pytest.MonkeyPatch, key: str | None) -> None:
     results = Served(monkeypatch).results(key)
-    assert list(results) == [probe.name for probe in probes_for(key)]
+    assert list(results) == [probe.name for probe in (*probes_for(key), *STORED)]
     assert outcomes(results) == {}
 
 
@@ -225,7 +231,7 @@ def test_a_report_has_a_line_for_each_probe_and_a_summary(monkeypatch: pytest.Mo
     assert lines[2] == "ok    a text, streamed: 200, 9 events"
     assert lines[-2:] == [
         "not supported: reasoning, streamed; a turn after reasoning",
-        f"{len(PROBES)} probes, 0 violations, 0 warnings, 2 not supported",
+        f"{len(PROBES) + len(STORED)} probes, 0 violations, 0 warnings, 2 not supported",
     ]
 
 
@@ -236,7 +242,7 @@ def test_a_failed_probe_is_told_with_the_rule_and_the_servers_words(monkeypatch:
     assert "FAIL  parallel calls: 500\n      http-status: the status is 500 instead of 200: No.\n" in out
     assert out.splitlines()[-2:] == [
         "not tried: the output of a call",
-        f"{len(PROBES)} probes, 3 violations, 0 warnings, 1 not tried: http-status",
+        f"{len(PROBES) + len(STORED)} probes, 3 violations, 0 warnings, 1 not tried: http-status",
     ]
 
 
@@ -269,7 +275,7 @@ def test_json_holds_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
         "not_supported": ["reasoning, streamed", "a turn after reasoning"],
         "not_tried": [],
     }
-    assert list(results) == [probe.name for probe in PROBES]
+    assert list(results) == [probe.name for probe in (*PROBES, *STORED)]
     assert results["reasoning, streamed"] == {
         "outcome": "not supported",
         "expected": "200",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 from sqlalchemy import event, text
 
 from sidecar.admission.entries import Refused, ReservationRequest, Settlement
@@ -16,9 +17,11 @@ from sidecar.admission.prices import PriceList
 from sidecar.admission.receipts import Log, read_log, read_receipt
 from sidecar.admission.reconcile import reconcile
 from sidecar.admission.refused import MOST_A_MINUTE, NoteRefusals, Refusal, RefusedLog
+from sidecar.exchange.report import Attempt
 from sidecar.responses.errors import ApiError
 from sidecar.responses.page import Page
 from sidecar.store import Store, connect
+from sidecar.surfaces.bureau.receipts import RECEIPT_SCHEMAS
 from tests.store.ledger_kit import MODEL, PRICE, PRICED, Books, completed, request, statements_of
 
 PLACE = {"organization_id": "org_a", "project": "support", "environment": "production"}
@@ -34,6 +37,31 @@ def receipt(books: Books, request_id: str, log: Log = LOG) -> Any:
 def page(url: str, page: Page, log: Log = LOG) -> Any:
     with connect(url, "read") as connection:
         return read_log(connection, log, page)
+
+
+def check(told: Any, name: str = "Request") -> None:
+    """Look whether ``told`` is what the OpenAPI document says, and nothing beyond that."""
+    whole = {"$ref": f"#/components/schemas/{name}", "components": {"schemas": RECEIPT_SCHEMAS}}
+    Draft202012Validator(whole).validate(told)
+    assert told.keys() <= RECEIPT_SCHEMAS[name]["properties"].keys()
+
+
+def test_receipts_are_what_the_document_says(store_url: str) -> None:
+    books = Books(store_url, prices=PriceList({MODEL: [replace(PRICE, per_search=Decimal(1))]}))
+    done, _, refused = books.admit(**PLACE, searches=1), books.admit(**PLACE), request(**PLACE)
+    attempt = Attempt("up", "rate_limited", 429, 3)
+    books.book(completed(done.id, searches=1, attempts=json.dumps([asdict(attempt)])))
+    refuse(books, refused)
+    listed = page(store_url, Page())
+    check(listed, "RequestList")
+    assert {one["outcome"] for one in listed["data"]} == {"completed", "in_progress", "rate_limited"}
+    for one in listed["data"]:
+        check(one)
+        check(one["timings"], "RequestTimings")
+    told = receipt(books, done.request_id)
+    check(told["attempts"][0], "RequestAttempt")
+    check(told["usage"], "RequestUsage")
+    check(told["price"], "RequestPrice")
 
 
 def refuse(books: Books, *refused: ReservationRequest) -> None:

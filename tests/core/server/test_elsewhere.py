@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from sidecar.admission.directives import Directives
 from sidecar.config.models import SurfaceSettings
 from sidecar.exchange.asks import Facts
 from sidecar.exchange.catalog import Catalog, ServedModel
+from sidecar.exchange.direct import Direct
 from sidecar.exchange.events import RequestComplete
 from sidecar.exchange.native_plan import NativePlan
 from sidecar.exchange.plan import Prepare, TritonPlan, make_plan
@@ -60,6 +62,15 @@ def test_a_compaction_comes_back_with_the_key_of_this_side() -> None:
     assert isinstance(plan, TritonPlan) and plan.compaction is not None
     assert plan == make_plan(facts)
     assert plan.compaction.seal.sealer is surface.sealer
+
+
+def test_directives_are_kept_to_there() -> None:
+    facts, elsewhere = both_ways(asked(max_output_tokens=50), SURFACES["bureau"], catalog(SERVED))
+    facts.add(Direct, Directives(max_output_tokens=7))
+    plan = elsewhere.read(elsewhere.work(elsewhere.call_of(Prepare(facts)), facts.request.body), facts)
+    assert plan == make_plan(facts)
+    assert isinstance(plan, TritonPlan)
+    assert plan.response["max_output_tokens"] == 7
 
 
 def test_the_model_is_the_one_that_the_exchange_knows() -> None:

@@ -12,6 +12,8 @@ import pytest
 from openai import AsyncOpenAI, OpenAI
 
 from stack.local import LocalStack
+from stack.upstreams import ScriptedUpstream
+from tests.e2e import test_native as native
 from tests.e2e.client import eventually, script
 from tests.e2e.ledger import LocalLedger, billed_once
 
@@ -53,6 +55,21 @@ def test_a_stream_is_given_again_as_the_same_events(client: Any) -> None:
     again = list(client.responses.create(**said("One", {"sleep": 0.2}, " two"), stream=True, extra_headers=key))
     assert first[-1].type == "response.completed"
     assert [event.to_json() for event in again] == [event.to_json() for event in first]
+
+
+@pytest.mark.parametrize("steps", [["One", " two"], [{"status": 400}]], ids=["answered", "refused"])
+def test_a_native_upstream_is_asked_once(client: Any, upstream: ScriptedUpstream, steps: list[Any]) -> None:
+    key, since = keyed(), len(upstream.diary())
+    told = []
+    for _ in range(2):
+        try:
+            made = client.responses.with_raw_response.create(**native.said(*steps), stream=True, extra_headers=key)
+            told.append((made.http_response.read(), made.headers.get("idempotency-replayed")))
+        except openai.BadRequestError as refused:
+            told.append((refused.response.content, refused.response.headers.get("idempotency-replayed")))
+    assert len(native.sent(upstream, since)) == 1
+    assert [replayed for _, replayed in told] == [None, "true"]
+    assert told[0][0] == told[1][0] != b""
 
 
 def test_another_request_with_the_key_is_refused_and_so_is_what_is_no_key(client: Any) -> None:

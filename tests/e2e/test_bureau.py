@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -210,8 +211,11 @@ def test_a_conversation_is_compacted_and_goes_on(stack: LocalStack, client: Open
 
 def test_a_stored_conversation_is_compacted(stack: LocalStack, client: OpenAI) -> None:
     first = client.responses.create(**said("hello"), store=True)
-    raw = client.responses.with_raw_response.compact(model=SLUG, previous_response_id=first.id)
+    key = {"Idempotency-Key": f"compact-{first.id}"}
+    compact = partial(client.responses.with_raw_response.compact, previous_response_id=first.id, extra_headers=key)
+    raw = compact(model=SLUG)
     compacted = raw.parse()
+    assert compact(model=SLUG).text == raw.text
     path = f"/v1/requests/{raw.headers['x-request-id']}"
     receipt = exchange(stack.port, [request("GET", path, key=stack.project_key)]).json()
     assert receipt["endpoint"] == "responses.compact"

@@ -95,23 +95,33 @@ _REPLAYED: Json = {
 }
 
 
+def _request_headers(surface: Surface) -> Json:
+    """The parameters of a request that is answered by a model, as far as they are headers."""
+    headers = [
+        {"name": name, "in": "header", "description": words, "schema": {"type": "string"}}
+        for name, words in surface.headers.items()
+    ]
+    return {"parameters": headers} if headers else {}
+
+
+def _replayed(surface: Surface) -> dict[str, Json]:
+    """The header of an answer that is given again."""
+    return {REPLAYED_HEADER: _REPLAYED} if IDEMPOTENCY_HEADER in surface.headers else {}
+
+
 def _create_response(surface: Surface) -> Json:
     body = {"schema": ref("CreateResponse"), "examples": {"request": {"value": surface.example}}}
     events = {
         name: {"value": {"event": name, "data": json_bytes(event).decode()}}
         for name, event in event_examples(surface).items()
     }
-    headers = [
-        {"name": name, "in": "header", "description": words, "schema": {"type": "string"}}
-        for name, words in surface.headers.items()
-    ]
-    replayed = {REPLAYED_HEADER: _REPLAYED} if IDEMPOTENCY_HEADER in surface.headers else {}
+    replayed = _replayed(surface)
     # Where no response is stored, what is not found is another path.
     stored = surface.has_stored_responses
     return {
         "operationId": "createResponse",
         "summary": "Create a response",
-        **({"parameters": headers} if headers else {}),
+        **_request_headers(surface),
         "requestBody": {"required": True, "content": {"application/json": body}},
         "responses": {
             "200": {
@@ -136,9 +146,10 @@ def _compact_response(surface: Surface) -> Json:
     return {
         "operationId": "compactResponse",
         "summary": "Compact a conversation",
+        **_request_headers(surface),
         "requestBody": {"required": True, "content": {"application/json": body}},
         "responses": {
-            "200": {**answer, "headers": _headers("server-timing", *RATE_LIMITS)},
+            "200": {**answer, "headers": {**_headers("server-timing", *RATE_LIMITS), **_replayed(surface)}},
             **_errors(surface, surface.codes, RATE_LIMITS),
         },
     }

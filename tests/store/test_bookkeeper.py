@@ -13,7 +13,8 @@ from sidecar.admission.bookkeeper import Bookkeeper, Reserved
 from sidecar.admission.checkpoint import Checkpoint, claim_dead
 from sidecar.admission.entries import Refused, ReservationRequest, Settled
 from sidecar.admission.limits import Limits
-from sidecar.store import StoreUnavailable
+from sidecar.admission.reconcile import reconcile
+from sidecar.store import StoreUnavailable, connect
 from tests.store.ledger_kit import PRICE, PRICED, Books, completed, ledger, request
 from tests.store.unreliable import Unreliable
 
@@ -144,3 +145,21 @@ async def test_at_a_stop_what_the_store_does_not_take_is_left_in_the_file(worker
     (dead,) = claim_dead(worker.checkpoint.path.parent)
     assert [left.end for left in dead.left] == [completed(asked.id)]
     dead.release()
+
+
+async def test_what_an_attempt_has_cost_is_given_back_once(worker: Worker) -> None:
+    asked, reserved = await worker.reserve()
+    await worker.bookkeeper.settle(reserved.slot, completed(asked.id))
+    # Another is settled by others, for a worker that only seems dead.
+    others = Books(worker.books.url, prices=PRICED)
+    lost = others.admit()
+    others.book(completed(lost.id, final=False))
+    assert sum(record["price"] for record in others.records()) == 2 * PRICE.of(10, 0, 5)
+    for _ in range(2):
+        await worker.bookkeeper.give_back([asked.id, lost.id, "never-made"])
+    others.book(completed(lost.id, output_tokens=9))
+    records = others.records()
+    assert [record["outcome"] for record in records] == ["completed", "completed", "given_back", "given_back"]
+    assert {sum(record[name] for record in records) for name in ("price", "input_tokens", "output_tokens")} == {0}
+    with connect(others.url) as connection:
+        assert list(reconcile(connection, open_seconds=60)) == []

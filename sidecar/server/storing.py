@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -18,6 +19,7 @@ from sidecar.store import StoreUnavailable
 from sidecar.stored.chain import NotStored, StillMade, TooLong
 from sidecar.stored.master_keys import KeyUnknown
 from sidecar.stored.responses import Forbidden, StoredResponses
+from sidecar.stored.seals import Place
 from sidecar.surfaces.endpoints import Operation
 
 _log = logging.getLogger(__name__)
@@ -29,6 +31,7 @@ class Storing:
     def __init__(self, stored: StoredResponses, patience: Patience) -> None:
         self._stored = stored
         self._patience = patience
+        self._forgetting = set[asyncio.Task[None]]()
 
     async def look_at_keys(self) -> None:
         """Say in the log what the store holds that no master key here opens; nothing where it does not answer."""
@@ -56,7 +59,23 @@ class Storing:
             return await self._stored.keep(ask.record)
         except (StoreUnavailable, KeyUnknown) as error:
             _log.error("%s could not be stored: %s", ask.record.place.response_id, error)
+            self._forget(ask.record.place)
             return False
+        except asyncio.CancelledError:
+            # It took too long, or nobody waits for it any more.
+            self._forget(ask.record.place)
+            raise
+
+    def _forget(self, place: Place) -> None:
+        """What is not said to be stored must not be there, though the store may have taken it without an answer."""
+
+        async def remove() -> None:
+            with suppress(NotStored):
+                await self._stored.remove(place.owner, place.response_id)
+
+        removing = self._patience.carry_through(remove, f"the removal of {place.response_id}")
+        self._forgetting.add(task := asyncio.create_task(removing))
+        task.add_done_callback(self._forgetting.discard)
 
     async def keep(self, ask: Keep) -> None:
         """Store, or withdraw, as soon as the store answers; for two minutes at most."""

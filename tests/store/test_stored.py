@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event, text
 
+from sidecar.exchange import store as asks
 from sidecar.exchange.load import Load
 from sidecar.exchange.look_up import LookUp
 from sidecar.responses.errors import ApiError
@@ -39,6 +40,7 @@ from sidecar.surfaces.endpoints import Operation
 from stack.paths import ROOT
 from stack.postgres import Postgres
 from tests.store.stored_kit import MASTERS, OWNER, let_pass, record, rows
+from tests.store.unreliable import Unreliable
 
 OTHERS = [
     replace(OWNER, organization="org_b"),
@@ -272,6 +274,32 @@ async def test_to_store_again_changes_nothing(stored: StoredResponses, store_url
     before = rows(store_url, "SELECT * FROM stored_responses")
     assert await stored.keep(one)
     assert rows(store_url, "SELECT * FROM stored_responses") == before
+
+
+@pytest.mark.parametrize("how", ["no answer", "nobody waits"])
+async def test_what_is_not_said_to_be_stored_goes_again(store_url: str, how: str) -> None:
+    store = Unreliable(store_url)
+    stored = StoredResponses(store, MASTERS)
+    storing, one = Storing(stored, Patience()), record()
+    (first,) = await chain(stored, 1)
+    store.held = asyncio.Event()
+    store.committed.clear()
+    asking = asyncio.create_task(storing.store(asks.Store(one)))
+    await store.committed.wait()
+    # The store has taken it.
+    assert expiries(store_url).keys() == {first, one.place.response_id}
+    if how == "no answer":
+        store.failing = "after"
+        store.held.set()
+        assert await asking is False
+        store.failing = None
+    else:
+        asking.cancel()
+        store.held.set()
+    async with asyncio.timeout(30):
+        while expiries(store_url).keys() != {first}:
+            await asyncio.sleep(0.01)
+    await store.close()
 
 
 @pytest.mark.parametrize(

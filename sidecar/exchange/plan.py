@@ -167,11 +167,12 @@ def make_plan(facts: Facts, earlier: Earlier | None = None) -> Plan | Continued:
     values, before = surface.read(event.headers, event.body), earlier.items() if earlier is not None else None
     compacts = surface.target(event.headers).operation is Operation.COMPACT_RESPONSE
     directives = directives_of(facts)
-    if directives.max_output_tokens is not None and not compacts:
-        values = _lowered(values, surface, names, team, directives.max_output_tokens)
     if compacts:
         values = with_trigger(values, surface.unsupported)
     native = _native_model(values, names, team, catalog)
+    # An upstream's compaction knows no limit.
+    if directives.max_output_tokens is not None and not (compacts and native is not None):
+        values = _lowered(values, surface, names, team, directives.max_output_tokens)
     if native is not None:
         return native_plan(facts, values, before, *native, compacts=compacts)
     request = surface.check(values, lambda name: names.preset(name, team), before)

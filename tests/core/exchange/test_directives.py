@@ -21,6 +21,7 @@ from sidecar.exchange.planned import Plan
 from sidecar.exchange.reserve import Reserve
 from sidecar.responses.caller import Caller
 from sidecar.responses.errors import ApiError
+from sidecar.responses.sealing import KEY_BYTES, Sealer
 from sidecar.surfaces import SURFACES, Surface
 from tests.core import kit
 from tests.core.exchange import native_kit
@@ -185,3 +186,11 @@ def test_the_node_s_requests_have_no_directives() -> None:
     assert isinstance(ask, Prepare)
     (call,) = one.handle(Answered(ask, ask.plan(), 100.1))
     assert isinstance(call, CallUpstream)
+
+
+def test_a_compaction_here_is_lowered_and_takes_place_where_nothing_may_be_kept() -> None:
+    surface = replace(SURFACES["bureau"], sealer=Sealer(bytes(KEY_BYTES)))
+    event = asked({":path": "/v1/responses/compact"})
+    for directives, most in ((Directives(max_output_tokens=7), 7), (Directives(no_training=True), 4096)):
+        plan, _ = begin(directives, event, surface=surface)
+        assert plan is not None and plan.most_tokens == most

@@ -242,7 +242,7 @@ async def killed_while_it_stores(node: Node) -> None:
     """On the other surface: what clients were told is stored, is there as they were told."""
     talks = Talks(node.stack.bureau_url, node.stack.project_key, seed=1)
     async with talks.going_on():
-        await kill_at_random(node.stack, talks, kills=3)
+        await kill_at_random(node.stack, talks, kills=2)
     await node.well()
     await node.ledger.settled()
     check_records(node.ledger, talks)

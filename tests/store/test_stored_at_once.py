@@ -336,4 +336,4 @@ def test_what_happens_at_once_could_have_happened_one_after_another(store_url: s
     class OnThisStore(StoredAtOnce):
         url = store_url
 
-    run_state_machine_as_test(OnThisStore, settings=settings(max_examples=12, stateful_step_count=10, deadline=None))
+    run_state_machine_as_test(OnThisStore, settings=settings(max_examples=10, stateful_step_count=10, deadline=None))

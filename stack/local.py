@@ -182,13 +182,13 @@ class LocalStack:
         self._progress("Starting the sidecar")
         accounts = {
             "store": {"state": str(self._state)},
-            "admin": {"address": self.admin},
             "usage_feed": {"address": self.usage_feed},
             "stored": {"master_key": str(_key_file(self._key_file.with_name("master.key"), 32))},
         }
         given = dict(self._sidecar_settings or {})
         settings = {
             "sealing_key": str(_key_file(self._key_file.with_name("sealing.key"), 64)),
+            "admin": {"address": self.admin},
             **(accounts if self._accounts else {"accounts": False}),
             **given,
             "surfaces": {"bureau": {}, **given.get("surfaces", {})},

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from aiohttp import web
 
-from sidecar.admin.route import Route, Tools
+from sidecar.admin.route import OpenPath, Route, Tools
 from sidecar.admin.sessions import ROUTES as SESSIONS
 from sidecar.config.load import ConfigError
 from sidecar.identity.presented import presented
@@ -29,11 +29,16 @@ _STOP_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
 
-def make_app(tools: Tools, routes: Sequence[Route] = ROUTES) -> web.Application:
-    """The interface with ``routes``."""
+def make_app(
+    tools: Tools | None, routes: Sequence[Route] = ROUTES, open_paths: Sequence[OpenPath] = ()
+) -> web.Application:
+    """The interface with ``routes``, where there are ``tools`` for them, and ``open_paths``."""
     app = web.Application(middlewares=[_answer_errors], client_max_size=MOST_BYTES)
-    for route in routes:
-        app.router.add_route(route.method, route.path, _handler(tools, route))
+    if tools is not None:
+        for route in routes:
+            app.router.add_route(route.method, route.path, _handler(tools, route))
+    for path in open_paths:
+        app.router.add_get(path.path, _open_handler(path))
     return app
 
 
@@ -62,6 +67,14 @@ def _handler(tools: Tools, route: Route) -> Callable[[web.Request], Awaitable[we
             (await tools.authenticator.identify(secret)).require(route.scope)
         async with asyncio.timeout(_SECONDS):
             return _response(await route.handle(tools, request))
+
+    return handle
+
+
+def _open_handler(path: OpenPath) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    async def handle(_request: web.Request) -> web.StreamResponse:
+        async with asyncio.timeout(_SECONDS):
+            return _response(await path.answer())
 
     return handle
 

@@ -34,6 +34,14 @@ Handler = Callable[[Tools, web.Request], Awaitable[Reply]]
 
 
 @dataclass(frozen=True, slots=True)
+class OpenPath:
+    """A path to ``GET`` that needs no key, and no accounts."""
+
+    path: str
+    answer: Callable[[], Awaitable[Reply]]
+
+
+@dataclass(frozen=True, slots=True)
 class Route:
     """One method on one path, which may hold names in braces; ``scope`` is what a key must allow."""
 

@@ -24,6 +24,16 @@ class Admission:
         self._room = room
         self._giving_back: set[asyncio.Task[None]] = set()
 
+    @property
+    def open(self) -> int:
+        """How many reservations of this worker are not settled."""
+        return self._books.open
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for what their limits give back."""
+        return self._room.waiting
+
     async def reserve(self, request: ReservationRequest) -> Reserved:
         """Reserve for ``request``; what is reserved must be settled. Of who is cancelled no reservation stays.
 

@@ -53,6 +53,11 @@ class Bookkeeper:
         self._giving_up: set[asyncio.Task[Settled | None]] = set()
         self._stopping = asyncio.Event()
 
+    @property
+    def open(self) -> int:
+        """How many reservations of this worker are not settled."""
+        return self._checkpoint.open
+
     async def reserve(self, request: ReservationRequest) -> Reserved | Refused:
         """Reserve; what is admitted is durable when this returns, and must be settled.
 

@@ -64,6 +64,11 @@ class Checkpoint:
         """The slots in use."""
         return frozenset(self._used)
 
+    @property
+    def open(self) -> int:
+        """How many slots are in use."""
+        return len(self._used)
+
     def take(self, id: str, input_tokens: int) -> Slot:
         """A slot for the reservation ``id``, which must not be made without one.
 

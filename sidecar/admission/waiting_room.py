@@ -38,6 +38,11 @@ class WaitingRoom(Generic[Admitted]):
         self._places = FairQueue[_Waiting](places)
         self._lines: dict[LineName, deque[_Waiting]] = {}
 
+    @property
+    def waiting(self) -> int:
+        """How many wait."""
+        return len(self._places)
+
     async def admit(self, line: LineName, attempt: _Attempt[Admitted]) -> Admitted | Refused:
         """What ``attempt`` comes to in the end; who is cancelled gives the place back."""
         if line in self._lines:

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from sidecar.cli.configuration_page import configuration_page
 from sidecar.cli.exchange_page import exchange_page
+from sidecar.cli.metrics_page import metrics_page
 from sidecar.exchange.transitions import TRANSITIONS
 from sidecar.responses.errors import CODES, ApiError, ErrorKind
 from sidecar.surfaces import SURFACES, Surface
@@ -59,6 +60,7 @@ def generated_docs() -> dict[str, str]:
         "configuration.md": configuration_page(),
         "errors.md": _errors_page(),
         "exchange.md": exchange_page(TRANSITIONS),
+        "metrics.md": metrics_page(),
         "parameters.md": parameters_page(SURFACES),
         "openapi.json": _document("node"),
         "openapi.bureau.json": _document("bureau"),

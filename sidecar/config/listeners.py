@@ -22,10 +22,11 @@ class UsageFeedConfig(Section):
 
 
 class AdminConfig(Section):
-    """Where an operator's console asks."""
+    """Where an operator's console and monitoring ask."""
 
     address: Address | None = Field(
         default=None,
-        description="`host:port` of the HTTP interface of [admin.md](admin.md), without TLS: an address of this machine"
-        " alone, as `127.0.0.1:9101`, unless a proxy with TLS stands before it",
+        description="`host:port` of the HTTP interface of [admin.md](admin.md) and of [metrics.md](metrics.md), without"
+        " TLS: an address of this machine alone, as `127.0.0.1:9101`, unless a proxy with TLS stands before it. Where"
+        " there are no accounts it has the metrics alone",
     )

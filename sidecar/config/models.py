@@ -332,13 +332,18 @@ class Config(Section):
         return self
 
     def _keys_of_accounts(self) -> Iterator[str]:
-        for name in ("store", "stored", "identity", "admission", "admin", "usage_feed"):
+        for name in ("store", "stored", "identity", "admission", "usage_feed"):
             yield from getattr(self, name).keys_set(name)
         if "currency" in self.model_fields_set:
             yield "currency"
         if self.directives:
             yield "directives"
         yield from (f"models[{index}].prices" for index, model in enumerate(self.models) if model.prices)
+
+    @property
+    def metrics(self) -> Path:
+        """The directory in which the workers keep their metrics."""
+        return self.sockets / "metrics"
 
     def socket(self, index: int) -> Path:
         """The socket of the worker ``index``."""

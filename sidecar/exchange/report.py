@@ -14,11 +14,13 @@ from sidecar.responses.usage import Usage
 class Timing:
     """Moments on a monotonic clock, in seconds; ``None`` until they came.
 
-    ``head_at`` is when the request's head came, ``first_token_at`` the first generated token, ``model_done_at`` the
-    last bytes from the model, ``done_at`` the end of the answer.
+    ``head_at`` is when the request's head came, ``called_at`` when the upstream was called (0 until then),
+    ``first_token_at`` the first generated token, ``model_done_at`` the last bytes from the model, ``done_at`` the end
+    of the answer.
     """
 
     head_at: float = 0.0
+    called_at: float = 0.0
     first_token_at: float | None = None
     model_done_at: float | None = None
     done_at: float | None = None
@@ -70,6 +72,7 @@ class Report:
 
     Attributes:
         request_id: the ``x-request-id`` of the request.
+        surface: the surface that it came by; empty where it came by none.
         caller: on whose behalf it is.
         outcome: ``completed``, ``incomplete``, ``client_gone``, an error's code, or ``ok`` where no response was asked
             for.
@@ -92,6 +95,7 @@ class Report:
     """
 
     request_id: str = ""
+    surface: str = ""
     caller: Caller = field(default_factory=Caller)
     outcome: str = "client_gone"
     model: str | None = None

@@ -69,8 +69,9 @@ class Sessions:
         Raises:
             KeyError: the route names no known surface or wire.
         """
-        surface = self.surfaces[metadata[SURFACE_METADATA]]
-        exchange = Exchange(surface, self.catalog, self._performers, entropy=os.urandom(18))
+        name = metadata[SURFACE_METADATA]
+        exchange = Exchange(self.surfaces[name], self.catalog, self._performers, entropy=os.urandom(18))
+        exchange.report.surface = name
         wire = self._wires[metadata[WIRE_METADATA]]()
         session = Session(transport, exchange, wire, self._performers, self._observers, self._clock)
         self._active.add(session)

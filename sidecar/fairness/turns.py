@@ -18,6 +18,11 @@ class Turns(Generic[Place]):
         self._free = list(places)
         self._queue: FairQueue[asyncio.Future[Place]] = FairQueue(waiting)
 
+    @property
+    def waiting(self) -> int:
+        """How many wait for a place."""
+        return len(self._queue)
+
     async def take(self, owner: Hashable) -> Place:
         """A place, which :meth:`give_back` returns; at once where one is free.
 

@@ -31,11 +31,11 @@ from sidecar.identity.trusted import Trusted
 from sidecar.responses.ids import ulid
 from sidecar.server.directing import Directing
 from sidecar.server.idempotency import Idempotency
-from sidecar.server.listeners import listen
+from sidecar.server.listeners import listen, serve_admin
 from sidecar.server.patience import Patience
 from sidecar.server.request_log import RequestLog
 from sidecar.server.storing import Storing
-from sidecar.store import Store
+from sidecar.store import Store, Told
 from sidecar.stored.idempotency import IdempotencyKeys
 from sidecar.stored.master_keys import MasterKeys
 from sidecar.stored.responses import StoredResponses
@@ -47,6 +47,7 @@ class Accounts(NamedTuple):
     done with the log of requests, with directives and, where there are any, with stored responses and idempotency
     keys."""
 
+    store: Store
     authorization: AuthorizationService
     admission: Admission
     log: RequestLog
@@ -57,17 +58,22 @@ class Accounts(NamedTuple):
 
 
 @asynccontextmanager
-async def accounts_of(config: Config, surfaces: Mapping[str, Surface], life: str) -> AsyncIterator[Accounts | None]:
+async def accounts_of(
+    config: Config, surfaces: Mapping[str, Surface], life: str, told: Told
+) -> AsyncIterator[Accounts | None]:
     """The accounts of the process that ``life`` names; ``None`` where the configuration has none.
+
+    What the configuration has served beside Envoy is served meanwhile. ``told`` hears how long the store takes.
 
     Raises:
         ConfigError: the store's settings, its master key or an address cannot be used.
     """
     if not config.accounts:
-        yield None
+        async with serve_admin(config, None):
+            yield None
         return
     masters = MasterKeys(read_master_keys(config.stored)) if config.stores else None
-    store = Store(read_store_url(config.store))
+    store = Store(read_store_url(config.store), told=told)
     patience, storing, idempotency = Patience(), None, None
     if masters is not None:
         storing = Storing(StoredResponses(store, masters), patience)
@@ -80,7 +86,7 @@ async def accounts_of(config: Config, surfaces: Mapping[str, Surface], life: str
                 idempotency = Idempotency(IdempotencyKeys(store, masters, life, config.node), admission, patience)
             authorization = AuthorizationService(surfaces, authenticator, trusted)
             log = RequestLog(store)
-            yield Accounts(authorization, admission, log, directing, storing, idempotency, patience)
+            yield Accounts(store, authorization, admission, log, directing, storing, idempotency, patience)
     finally:
         await store.close()
 

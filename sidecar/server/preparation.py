@@ -67,6 +67,11 @@ class Lane(ABC, Generic[Job, Result]):
         self.most_bytes = size.most_bytes
         self._turns = Turns(range(size.at_once), waiting=size.places - size.at_once)
 
+    @property
+    def waiting(self) -> int:
+        """How many jobs wait for their turn."""
+        return self._turns.waiting
+
     @abstractmethod
     def run(self, job: Job, client: Hashable) -> Awaitable[Result] | Done[Result]:
         """What ``job`` comes to or raises, done when it is the turn of ``client``.
@@ -140,6 +145,11 @@ class Preparation(Generic[Job, Result]):
     def __init__(self, lanes: Sequence[Lane[Job, Result]]) -> None:
         """``lanes`` come in the order of their sizes; the last takes any body."""
         self._lanes = lanes
+
+    @property
+    def waiting(self) -> Sequence[int]:
+        """How many jobs wait in each lane."""
+        return [lane.waiting for lane in self._lanes]
 
     def run(self, job: Job, body_bytes: int, client: Hashable) -> Awaitable[Result] | Done[Result]:
         """What ``job`` comes to or raises, for a request of ``client`` whose body has so many bytes.

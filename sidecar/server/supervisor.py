@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from sidecar.config.models import Config
 from sidecar.server.heartbeat import silence
+from sidecar.telemetry.metrics import files
 
 READY = b"ready\n"
 """What a worker writes on its standard output once it serves."""
@@ -54,7 +55,15 @@ async def supervise(config: Config, config_path: Path) -> int:
     async def start(index: int) -> Process:
         return await _start(config_path, index)
 
-    fleet = Fleet(config.workers, config.drain + STOP_MARGIN_SECONDS, config.watchdog, start)
+    def ended(index: int) -> None:
+        files.forget_gauges(config.metrics, index)
+
+    try:
+        files.clear(config.metrics)
+    except OSError as error:
+        print(f"sockets: {error}", file=sys.stderr)
+        return REFUSED
+    fleet = Fleet(config.workers, config.drain + STOP_MARGIN_SECONDS, config.watchdog, start, ended)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, fleet.stop)
@@ -75,13 +84,22 @@ class Fleet:
     """The workers, and what becomes of those that end."""
 
     def __init__(
-        self, workers: int, stop_seconds: float, silence_seconds: float, start: Callable[[int], Awaitable[Process]]
+        self,
+        workers: int,
+        stop_seconds: float,
+        silence_seconds: float,
+        start: Callable[[int], Awaitable[Process]],
+        ended: Callable[[int], None] = lambda index: None,
     ) -> None:
-        """``start`` starts a worker by its index; a stopping one may take ``stop_seconds``, a silent one is stuck."""
+        """``start`` starts a worker by its index, ``ended`` is told that it is no more.
+
+        A stopping one may take ``stop_seconds``, one that is silent for ``silence_seconds`` is stuck.
+        """
         self._workers = workers
         self._stop_seconds = stop_seconds
         self._silence_seconds = silence_seconds
         self._start = start
+        self._ended = ended
         self._running: dict[int, Process] = {}
         self._serving: set[int] = set()
         self._failed_starts = 0
@@ -118,6 +136,7 @@ class Fleet:
         delay = _FIRST_DELAY_SECONDS
         while True:
             end = await self._run_once(index)
+            self._ended(index)
             if self._stopping.is_set():
                 return
             if end.served is None:

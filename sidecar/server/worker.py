@@ -13,6 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from math import ceil
 from pathlib import Path
 from typing import NamedTuple
@@ -41,11 +42,13 @@ from sidecar.server.heartbeat import beat_forever
 from sidecar.server.models import load_models
 from sidecar.server.performers import make_performers
 from sidecar.server.preparation import PrepareLarge, in_forks, lanes_of_a_worker
+from sidecar.server.sampling import Sampling, note_store, open_metrics_of
 from sidecar.server.supervisor import READY, STACKS_SIGNAL
 from sidecar.server.upstream_keys import UpstreamKeys
 from sidecar.surfaces import SURFACES, Surface
 from sidecar.telemetry.access_log import AccessLog
 from sidecar.telemetry.broken_characters import BrokenCharacters
+from sidecar.telemetry.metrics.observer import CountExchanges
 
 # Envoy checks health every second and waits a second for the answer; a single NOT_SERVING counts. After this it sends
 # nothing new.
@@ -126,6 +129,7 @@ async def _serve_until(
     processes: _Processes,
 ) -> None:
     life = new_life()
+    metrics = open_metrics_of(config, index)
     with (
         lanes_of_a_worker(processes.prepare_large) as preparation,
         # Apart, so that large images do not hold up the prompts of other requests.
@@ -133,7 +137,7 @@ async def _serve_until(
     ):
         images = ImageLoader(config.images, processes.decoders, threads)
         contracts, keys = Contracts(config.triton.address), UpstreamKeys(config.upstreams)
-        async with accounts_of(config, surfaces, life) as accounts:
+        async with accounts_of(config, surfaces, life, partial(note_store, metrics)) as accounts:
             admission, storing = (accounts.admission, accounts.storing) if accounts else (None, None)
             performers = make_performers(
                 preparation,
@@ -151,7 +155,7 @@ async def _serve_until(
             server = config.triton.upstream_server
             upstream = Client(server, _UPSTREAM_LIMITS) if server is not None else None
             known_wires = wires(upstream) if upstream is not None else WIRES
-            observers = (AccessLog(), BrokenCharacters(), contracts)
+            observers = (AccessLog(), BrokenCharacters(), contracts, CountExchanges(metrics))
             sessions = Sessions(keys.read_into(catalog), surfaces, performers, observers, wires=known_wires)
             if storing is not None and index == 0:
                 await storing.look_at_keys()
@@ -161,6 +165,7 @@ async def _serve_until(
                 asyncio.create_task(contracts.keep(sessions)),
                 asyncio.create_task(keys.keep(sessions)),
                 asyncio.create_task(beat_forever(tell_ready(), config.watchdog)),
+                asyncio.create_task(Sampling(metrics, sessions, preparation, accounts).run_forever()),
             ]
             await stop.wait()
             await _drain(service, sessions, config.drain)

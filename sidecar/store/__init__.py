@@ -6,7 +6,7 @@ from sidecar.store.batch import Operation
 from sidecar.store.chores import repeat_forever
 from sidecar.store.engine import Access, connect
 from sidecar.store.errors import SchemaError, StoreUnavailable
-from sidecar.store.store import Store
+from sidecar.store.store import Store, Told
 from sidecar.store.transaction import now_us, settled_below
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "SchemaError",
     "Store",
     "StoreUnavailable",
+    "Told",
     "connect",
     "now_us",
     "repeat_forever",

@@ -12,7 +12,8 @@ is what nodes deadlock by; and a row that many nodes want is held for a shorter 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
 
 from sqlalchemy import Connection
@@ -31,6 +32,9 @@ R = TypeVar("R")
 _Write = tuple[Operation[Any, Any], Any]
 _Query = Callable[[Connection], Any]
 
+Told = Callable[[str, str, float], None]
+"""Is told of each answer: ``read`` or ``write``, ``ok``, ``failed`` or ``unavailable``, and the seconds it took."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -40,8 +44,8 @@ class Store:
     ``healthy`` tells whether the last attempt went well, ``transactions`` how many write transactions there were.
     """
 
-    def __init__(self, url: str, *, timeout: float = 5.0) -> None:
-        """``timeout`` is for how many seconds a caller waits at most.
+    def __init__(self, url: str, *, timeout: float = 5.0, told: Told | None = None) -> None:
+        """``timeout`` is for how many seconds a caller waits at most; ``told`` hears how long each has waited.
 
         Raises:
             ValueError: the URL is not one of a store.
@@ -49,6 +53,7 @@ class Store:
         self.healthy = True
         self.transactions = 0
         self._timeout = timeout
+        self._told = told
         self._shared = sqlite_file(url) is not None
         self._write_engine = open_engine(url, "write", timeout)
         self._read_engine = open_engine(url, "read", timeout)
@@ -66,7 +71,7 @@ class Store:
             StoreUnavailable: the store failed, or did not answer in time; whether it was committed is not known.
             Exception: what the operation returned or raised for this item; nothing of it was committed.
         """
-        return cast("R", await self._writes.wait_for((operation, item), self._timeout, patience))
+        return cast("R", await self._timed("write", self._writes.wait_for((operation, item), self._timeout, patience)))
 
     async def read(self, query: Callable[[Connection], R]) -> R:
         """What ``query`` returns; it runs in a thread, can write nothing, and sees one state of the store.
@@ -75,13 +80,26 @@ class Store:
             StoreUnavailable: the store failed, or did not answer in time.
             Exception: what the query raised.
         """
-        return cast("R", await self._reads.wait_for(query, self._timeout))
+        return cast("R", await self._timed("read", self._reads.wait_for(query, self._timeout)))
 
     async def close(self) -> None:
         """Do what waits, and end; nothing more is taken."""
         for line, engine in ((self._writes, self._write_engine), (self._reads, self._read_engine)):
             await line.close(self._timeout)
             engine.dispose()
+
+    async def _timed(self, access: str, answer: Awaitable[object]) -> object:
+        began, outcome = time.monotonic(), "failed"
+        try:
+            result = await answer
+            outcome = "ok"
+            return result
+        except StoreUnavailable:
+            outcome = "unavailable"
+            raise
+        finally:
+            if self._told is not None:
+                self._told(access, outcome, time.monotonic() - began)
 
     def _commit(self, waiting: list[Waiting[_Write]]) -> None:
         kinds: dict[int, list[Waiting[_Write]]] = {}

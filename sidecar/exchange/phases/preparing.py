@@ -98,4 +98,5 @@ def _next_ask(context: Context, facts: Facts, left: Sequence[type[Ask[Any]]], at
         report.delivered.cell = reserved.slot.mark
     report.model, report.stream, report.remedy = plan.model.name, plan.stream, plan.remedy
     report.usage.input_tokens = plan.input_tokens
+    report.timing.called_at = at
     return Calling(context, facts, live, at), [live.call]

@@ -275,7 +275,6 @@ def test_prices_are_text_and_begin_on_a_day(tmp_path: Path) -> None:
         ({"identity": {"cache_seconds": 2}}, "identity.cache_seconds"),
         ({"currency": "USD"}, "currency"),
         ({"models": [MODEL, {**MODEL, "name": "n", "prices": [PRICE]}]}, "models[1].prices"),
-        ({"admin": {"address": "127.0.0.1:9101"}}, "admin.address"),
         ({"usage_feed": {"address": "127.0.0.1:9100"}}, "usage_feed.address"),
         ({"identity": {"trusted": {"organization": {"header": "x-tenant"}}}}, "identity.trusted.organization.header"),
     ],
@@ -283,7 +282,7 @@ def test_prices_are_text_and_begin_on_a_day(tmp_path: Path) -> None:
 def test_without_accounts_nothing_may_be_set_that_needs_them(
     tmp_path: Path, change: dict[str, Any], named: str
 ) -> None:
-    nothing = {"store": {"retention_days": None}, "admission": {"defaults": {}}, "admin": {"address": None}}
+    nothing = {"store": {"retention_days": None}, "admission": {"defaults": {}}, "admin": {"address": "127.0.0.1:9101"}}
     assert not load(write(tmp_path, {**GOOD, "sockets": "/tmp", "accounts": False, **nothing})).accounts
     with pytest.raises(ConfigError, match=re.escape(f" {named} is set, which needs accounts")):
         load(write(tmp_path, {**GOOD, "sockets": "/tmp", "accounts": False, **change}))

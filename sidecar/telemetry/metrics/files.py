@@ -1,0 +1,45 @@
+"""The directory in which the workers of a node keep their metrics: one file for each kind and worker.
+
+A file belongs to a worker's place, not to its process: who is started in the place of a worker that has died counts on
+in its files, so that counters never go back and files never pile up. What a gauge tells ends with its worker.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+# What the metrics of a few dozen models need. It is taken in advance: a store to a mapped page that the disk has no
+# room for would end the process.
+_SIZES = {"counter": 256 * 1024, "histogram": 1024 * 1024, "gauge_livesum": 64 * 1024, "gauge_livemin": 64 * 1024}
+
+
+def clear(directory: Path) -> None:
+    """Remove what earlier workers have left, before the first one starts.
+
+    Raises:
+        OSError: a file cannot be removed.
+    """
+    for file in directory.glob("*.db"):
+        file.unlink()
+
+
+def make(directory: Path, index: int) -> None:
+    """Make those files of the worker ``index`` that are not there.
+
+    Raises:
+        OSError: they cannot be made, or there is no room for them.
+    """
+    directory.mkdir(mode=0o700, exist_ok=True)
+    for kind, size in _SIZES.items():
+        file = os.open(directory / f"{kind}_{index}.db", os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            os.posix_fallocate(file, 0, size)
+        finally:
+            os.close(file)
+
+
+def forget_gauges(directory: Path, index: int) -> None:
+    """The worker ``index`` has ended."""
+    for file in directory.glob(f"gauge_*_{index}.db"):
+        file.unlink(missing_ok=True)

@@ -1,0 +1,84 @@
+"""A worker's metrics, and those of all workers together.
+
+They are kept by ``prometheus_client`` in its multiprocess mode: each worker writes to files that are mapped into its
+memory, and any of them can read the files of all. https://prometheus.github.io/client_python/multiprocess/
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Literal
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess, values
+
+from sidecar.telemetry.metrics import files
+from sidecar.telemetry.metrics.table import METRICS, Metric
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+"""Of what :func:`scrape` returns."""
+
+
+class Metrics:
+    """Counts for one worker, from any of its threads."""
+
+    def __init__(self) -> None:
+        registry = CollectorRegistry()
+        self._families = {metric: _family(metric, registry) for metric in METRICS}
+        # A label's value is looked up by the library with a lock and several calls.
+        self._known: dict[tuple[Metric, tuple[str, ...]], Counter | Gauge | Histogram] = {}
+
+    def count(self, metric: Metric, *labels: str, by: float = 1) -> None:
+        """Add to a counter."""
+        one = self._one(metric, labels)
+        assert isinstance(one, Counter)
+        one.inc(by)
+
+    def set(self, metric: Metric, value: float, *labels: str) -> None:
+        """Set a gauge."""
+        one = self._one(metric, labels)
+        assert isinstance(one, Gauge)
+        one.set(value)
+
+    def observe(self, metric: Metric, value: float, *labels: str) -> None:
+        """Note a value in a histogram."""
+        one = self._one(metric, labels)
+        assert isinstance(one, Histogram)
+        one.observe(value)
+
+    def _one(self, metric: Metric, labels: tuple[str, ...]) -> Counter | Gauge | Histogram:
+        one = self._known.get((metric, labels))
+        if one is None:
+            family = self._families[metric]
+            one = self._known[metric, labels] = family.labels(*labels) if labels else family
+        return one
+
+
+def open_metrics(directory: Path, index: int) -> Metrics:
+    """The metrics of the worker ``index``, in its files in ``directory``. A process does this once.
+
+    Raises:
+        OSError: the files cannot be made.
+    """
+    files.make(directory, index)
+    # The library reads it where it opens a file, and takes this class for all values from now on.
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(directory)
+    values.ValueClass = values.MultiProcessValue(lambda: index)  # type: ignore[no-untyped-call]
+    return Metrics()
+
+
+def scrape(directory: Path) -> bytes:
+    """The metrics of all workers in Prometheus's text format. This reads files: it is not for an event loop."""
+    registry = CollectorRegistry()
+    multiprocess.MultiProcessCollector(registry, str(directory))  # type: ignore[no-untyped-call]
+    return generate_latest(registry)
+
+
+def _family(metric: Metric, registry: CollectorRegistry) -> Counter | Gauge | Histogram:
+    name, told, labels = metric.name, metric.help, metric.labels
+    if metric.kind == "counter":
+        return Counter(name, told, labels, registry=registry)
+    if metric.kind == "gauge":
+        mode: Literal["livesum", "livemin"] = "livesum" if metric.across == "sum" else "livemin"
+        return Gauge(name, told, labels, registry=registry, multiprocess_mode=mode)
+    return Histogram(name, told, labels, registry=registry, buckets=metric.buckets)

@@ -57,14 +57,6 @@ def test_a_stream_is_given_again_as_the_same_events(client: Any) -> None:
     assert [event.to_json() for event in again] == [event.to_json() for event in first]
 
 
-def test_a_compaction_is_made_once_and_its_endpoint_has_keys_of_its_own(client: Any) -> None:
-    key, spoken = keyed(), [{"role": "user", "content": said("It was ", "greeted.")["input"]}]
-    raw = client.responses.with_raw_response
-    first, again = (raw.compact(model=SLUG, input=spoken, extra_headers=key) for _ in range(2))
-    assert (again.text, again.headers["idempotency-replayed"]) == (first.text, "true")
-    assert client.responses.create(**said("Hello"), extra_headers=key).output_text == "Hello"
-
-
 @pytest.mark.parametrize("steps", [["One", " two"], [{"status": 400}]], ids=["answered", "refused"])
 def test_a_native_upstream_is_asked_once(client: Any, upstream: ScriptedUpstream, steps: list[Any]) -> None:
     key, since = keyed(), len(upstream.diary())

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,7 +29,6 @@ from sidecar.stored.seals import SealBroken
 from sidecar.stored.zero_retention import require
 from stack.paths import ROOT
 from tests.store.stored_kit import MASTERS, OWNER, record, rows
-from tests.store.test_stored import in_the_files
 
 USE = Use(OWNER, "key_1", "k-1", "POST", "/v1/responses", b'{"input":"Zanzibar"}', "a1")
 ANSWER = Answer(200, {"content-type": "application/json"}, b'{"output":"Xylophon"}')
@@ -333,6 +333,12 @@ async def test_an_answer_that_was_changed_or_moved_does_not_open(keys: Idempoten
             await keys.claim(again("c", key=key))
 
 
+def files_of(url: str) -> list[bytes]:
+    """What is in a SQLite store's file and those beside it."""
+    file = Path(url.removeprefix("sqlite:///"))
+    return [path.read_bytes() for path in file.parent.glob(f"{file.name}*")]
+
+
 async def test_nothing_of_a_request_can_be_read_in_the_files(sqlite_url: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
     store = Store(sqlite_url)
@@ -340,9 +346,10 @@ async def test_nothing_of_a_request_can_be_read_in_the_files(sqlite_url: str, ca
     use = replace(USE, key="order-of-Ada-4711")
     await answered(keys, use)
     await held(keys, replace(use, key="order-of-Bob", attempt="b"))
-    contents = in_the_files(sqlite_url)
+    contents = files_of(sqlite_url)
+    assert len(contents) >= 2, "the store and its journal"
     await store.close()
-    contents += in_the_files(sqlite_url)
+    contents += files_of(sqlite_url)
     # The search finds what is there.
     assert any(b"production" in content for content in contents)
     for content in [*contents, caplog.text.encode()]:

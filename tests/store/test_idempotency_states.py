@@ -80,6 +80,8 @@ class IdempotencyStates(RuleBasedStateMachine):
         self.attempts += 1
         claim = Claim(id_, OWNERS[id_], "dk", request, f"a{self.attempts}")
         known = self.known[id_]
+        # A worker that claims a key is no dead one, and at what it was at before.
+        self.alive.add(worker)
         expected = self.expected(known, request)
         outcome = self.claim(claim, worker)
         assert outcome == expected

@@ -20,6 +20,9 @@ scrape_configs:
       - targets: ["127.0.0.1:9101"]
 ```
 
+Alerts on them are in `deploy/prometheus/alerts.yml`, with [what to do about each](runbook.md); a Grafana dashboard is
+`deploy/grafana/responses-sidecar.json`.
+
 Names that begin with `gen_ai_` follow [OpenTelemetry's conventions](https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-metrics/)
 for generative AI, with their advised buckets and more where models are faster or answers longer. `gen_ai_provider_name`
 is `triton`, or the name of the upstream. `model` is a model's name in the configuration; it is empty where no model was

@@ -30,8 +30,8 @@ model's contract, each of `upstreams` and its key, and with `--envoy-config FILE
 
 What differs from one node to the next can come from environment variables, which win over the file: the key's path in
 capitals, after `RESPONSES_SIDECAR__`, with two underscores before each further step. `triton.address` is
-`RESPONSES_SIDECAR__TRITON__ADDRESS`. A value is YAML, as it would stand in the file; members of lists have no
-variables, and secrets belong in files.
+`RESPONSES_SIDECAR__TRITON__ADDRESS`. A value is YAML, as it would stand in the file; a list is set whole, and
+secrets belong in files.
 
 ```yaml
 node: n1

@@ -13,7 +13,7 @@ import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from sidecar.config.environment import overridden
+from sidecar.config.environment import PREFIX, key_path, overridden
 from sidecar.config.models import TAGS, UNIX, Config, ModelConfig
 from sidecar.config.store import SQLITE, STORE_URL, StoreConfig
 from sidecar.config.stored import StoredConfig
@@ -76,7 +76,7 @@ def load(path: Path) -> Config:
     try:
         config = Config.model_validate(overridden(data, os.environ))
     except ValidationError as error:
-        raise ConfigError("\n".join(_describe(error))).in_file(path) from error
+        raise ConfigError("\n".join(_describe(error, path))) from error
     except ValueError as error:
         raise ConfigError(f"environment: {error}") from None
     config = _resolve(config, path.resolve().parent)
@@ -250,12 +250,19 @@ def _absolute(url: str, base: Path) -> str:
     return url if file == url else f"{SQLITE}{base / file}"
 
 
-def _describe(error: ValidationError) -> list[str]:
+def _describe(error: ValidationError, file: Path) -> list[str]:
+    set_outside = {tuple(key_path(name)): name for name in os.environ if name.startswith(PREFIX)}
     faults = error.errors()
     # A list that lost its faulty members is reported as too short as well.
     around = {fault["loc"][:depth] for fault in faults for depth in range(len(fault["loc"]))}
     faults = [fault for fault in faults if fault["type"] != "too_short" or fault["loc"] not in around]
-    return [f"{_path(fault['loc'])}: {_words(fault)}" for fault in faults]
+    lines = []
+    for fault in faults:
+        above = (fault["loc"][:depth] for depth in range(len(fault["loc"]) + 1))
+        name = next((set_outside[path] for path in above if path in set_outside), None)
+        source = file if name is None else f"environment: {name}"
+        lines.append(f"{source}: {_path(fault['loc'])}: {_words(fault)}")
+    return lines
 
 
 def _words(fault: ErrorDetails) -> str:

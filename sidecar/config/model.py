@@ -11,7 +11,7 @@ from sidecar.config.section import Section
 
 ModelName = Annotated[str, Field(min_length=1, max_length=128)]
 Count = Annotated[int, Field(ge=1)]
-Seconds = Annotated[float, Field(gt=0)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _Slug = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}/[A-Za-z0-9][A-Za-z0-9._:-]{0,126}$")]
 
 

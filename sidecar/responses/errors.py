@@ -84,9 +84,11 @@ CODES: dict[str, ErrorKind] = {
     "policy_denied": ErrorKind(
         403,
         PERMISSION,
-        "Zero data retention is required, and the request needs something that is stored: a response, or the answer "
-        "that its idempotency key stands for.",
-        "Send the whole conversation as `input`, without `store` and `previous_response_id`; and another key, to have "
+        "A directive forbids the request: a prompt longer than `maxInputTokens`, a model of which every route is "
+        "excluded; or something that is stored where zero data retention is required, be it a response or the answer "
+        "that an idempotency key stands for.",
+        "The message says which directive: shorten the prompt, or take another model. Where nothing may be stored, "
+        "send the whole conversation as `input`, without `store` and `previous_response_id`; and another key, to have "
         "the request answered and billed once more.",
     ),
     "egress_denied": ErrorKind(

@@ -40,13 +40,14 @@ def attribution(headers: Mapping[str, str], request: ResponsesRequest) -> Attrib
     """
     assert isinstance(request, BureauRequest | NativeBureauRequest)
     extension = request.ib
-    _check_label(headers.get(SESSION_HEADER), MOST_OF_A_SESSION, SESSION_HEADER)
+    session = _text(headers, SESSION_HEADER)
+    _check_label(session, MOST_OF_A_SESSION, SESSION_HEADER)
     _check_label(extension.session if extension else None, MOST_OF_A_SESSION, "ib.session")
     if not _CLIENT_ID.fullmatch(headers.get(CLIENT_ID_HEADER, "")):
         message = f"{CLIENT_ID_HEADER} has at most {MOST_OF_A_CLIENT_ID} printable ASCII characters."
         raise ApiError("invalid_request", message, CLIENT_ID_HEADER)
     named = {
-        USER_HEADER: headers.get(USER_HEADER),
+        USER_HEADER: _text(headers, USER_HEADER),
         "user": request.user,
         "safety_identifier": request.safety_identifier,
     }
@@ -59,8 +60,21 @@ def attribution(headers: Mapping[str, str], request: ResponsesRequest) -> Attrib
     if len(unlike) > MOST_TAGS:
         message = f"A request has at most {MOST_TAGS} tags; {TAGS_HEADER} and ib.tags have {len(unlike)} together."
         raise ApiError("invalid_request", message, "ib.tags" if extension and extension.tags else TAGS_HEADER)
-    session = headers.get(SESSION_HEADER) or (extension.session if extension else None)
+    session = session or (extension.session if extension else None)
     return Attribution(end_user, unlike, session or None, headers.get(CLIENT_ID_HEADER) or None)
+
+
+def _text(headers: Mapping[str, str], name: str) -> str | None:
+    """A header's value, which is UTF-8 as the body's is: one end user is not to become two.
+
+    Raises:
+        ApiError: it is not.
+    """
+    try:
+        # Headers are bytes, of which each is read as a character.
+        return headers[name].encode("latin-1").decode() if name in headers else None
+    except UnicodeError:
+        raise ApiError("invalid_request", f"{name} is not UTF-8.", name) from None
 
 
 def _check_label(text: str | None, most: int, place: str) -> None:

@@ -32,9 +32,10 @@ def test_a_variable_sets_the_key_of_its_name(variables: dict[str, str], expected
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("RESPONSES_SIDECAR__TRITON__ADRESS", "t:1", r"triton\.adress: there is no such key"),
-        ("RESPONSES_SIDECAR__WORKERS", "many", r"workers: "),
+        ("RESPONSES_SIDECAR__TRITON__ADRESS", "t:1", r"^environment: \w+ADRESS: triton\.adress: there is no such key"),
+        ("RESPONSES_SIDECAR__WORKERS", "many", r"^environment: RESPONSES_SIDECAR__WORKERS: workers: "),
         ("RESPONSES_SIDECAR__NODE__NAME", "x", r"environment: RESPONSES_SIDECAR__NODE__NAME: node holds no keys"),
+        ("RESPONSES_SIDECAR__DRAIN", ".inf", r"^environment: RESPONSES_SIDECAR__DRAIN: drain: "),
         ("RESPONSES_SIDECAR__NODE", "[", r"environment: RESPONSES_SIDECAR__NODE: not YAML"),
     ],
 )

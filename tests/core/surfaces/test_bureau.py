@@ -241,13 +241,20 @@ def counted(headers: dict[str, str], **parameters: Any) -> Attribution:
         ({}, {"safety_identifier": "s"}, "s"),
         ({"ib-user": ""}, {"user": "u"}, "u"),
         ({}, {}, None),
-        ({"ib-user": "ü" * 256}, {}, "ü" * 256),
+        ({"ib-user": "Ã¼" * 256}, {}, "ü" * 256),
     ],
 )
 def test_the_header_s_user_wins_then_user_then_the_identifier(
     headers: dict[str, str], parameters: dict[str, Any], end_user: str | None
 ) -> None:
     assert counted(headers, **parameters).end_user == end_user
+
+
+def test_a_header_is_utf_8_as_the_body_is() -> None:
+    # As it comes from Envoy: each byte read as a character.
+    sent = "Jürgen 你好".encode().decode("latin-1")
+    told = counted({"ib-user": sent, "ib-session": sent})
+    assert (told.end_user, told.session) == ("Jürgen 你好", "Jürgen 你好")
 
 
 def test_tags_of_the_header_and_of_the_body_count_together() -> None:
@@ -265,6 +272,8 @@ TEN = [f"t{number}" for number in range(10)]
     [
         ({"ib-user": "u" * 257}, {}, "ib-user"),
         ({"ib-user": "a\x00b"}, {}, "ib-user"),
+        ({"ib-user": "\xfc"}, {}, "ib-user"),
+        ({"ib-session": "\xfc"}, {}, "ib-session"),
         ({}, {"user": "u" * 257}, "user"),
         ({"ib-user": "u"}, {"safety_identifier": "s" * 257}, "safety_identifier"),
         ({"ib-tags": "a b"}, {}, "ib-tags"),

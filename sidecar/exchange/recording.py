@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from http import HTTPStatus
 
-from sidecar.exchange.commands import CallUpstream, Command, SendBody, SendHead
+from sidecar.exchange.commands import Command, SendBody, SendHead
 from sidecar.responses.reply import Reply
 from sidecar.stored.answers import Answer
 
@@ -14,13 +15,15 @@ MOST_BYTES = 8_000_000
 _AGAIN = ("content-type", "cache-control", "x-should-retry")
 """Headers that mean the same when the answer is given again; all others are about one request."""
 
+_ANOTHER_TRY = {HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS}
+"""Refusals that pass: credits are added, a response is completed, a limit is not reached any more."""
+
 
 class Recording:
     """One answer as it goes out."""
 
     def __init__(self) -> None:
-        self._called = False
-        self._status = 200
+        self._status: int = HTTPStatus.OK
         self._headers: Mapping[str, str] = {}
         self._pieces: list[bytes] = []
         self._size = 0
@@ -35,18 +38,16 @@ class Recording:
             elif isinstance(command, Reply):
                 self._status, self._headers = command.status, command.headers
                 self._add(command.body)
-            elif isinstance(command, CallUpstream):
-                self._called = True
 
     def ended(self, outcome: str) -> bool:
         """Whether the answer is one that a key stands for, by how its exchange has ended.
 
-        It is when it is whole, or when the request is refused for what it asks, once the model has been called: before
-        that nothing has been done, and the next try is as the first. It is not where another try may go better.
+        It is when it is whole, or when the request is refused for what it asks. It is not where another try may go
+        better.
         """
-        if self._status == 200:
+        if self._status == HTTPStatus.OK:
             return outcome in ("completed", "incomplete")
-        return self._called and 400 <= self._status < 500 and self._status != 429
+        return self._status < HTTPStatus.INTERNAL_SERVER_ERROR and self._status not in _ANOTHER_TRY
 
     def answer(self) -> Answer | None:
         """The answer; ``None`` where it is too large."""

@@ -81,11 +81,13 @@ def test_another_request_with_the_key_is_refused_and_so_is_what_is_no_key(client
     with pytest.raises(openai.BadRequestError) as malformed:
         client.responses.create(**said("Hello"), extra_headers={"Idempotency-Key": "k" * 256})
     assert (malformed.value.code, malformed.value.param) == ("invalid_request", "idempotency-key")
-    # What is refused for its form leaves the key unused.
-    unused = keyed()
-    with pytest.raises(openai.BadRequestError):
-        client.responses.create(**said("Hello"), temperature=7, extra_headers=unused)
-    assert client.responses.create(**said("Hello"), extra_headers=unused).output_text == "Hello"
+    # What is refused for its form is an answer as well.
+    again = keyed()
+    for replayed in (None, "true"):
+        with pytest.raises(openai.BadRequestError) as refused:
+            client.responses.create(**said("Hello"), temperature=7, extra_headers=again)
+        assert refused.value.param == "temperature"
+        assert refused.value.response.headers.get("idempotency-replayed") == replayed
 
 
 async def test_two_at_once_are_one_request(stack: LocalStack) -> None:

@@ -210,12 +210,30 @@ def test_what_the_model_refuses_is_kept() -> None:
     assert (end.answered, kept.status, kept.body) == (True, 400, reply.body)
 
 
-def test_what_is_refused_before_the_model_is_called_leaves_the_key_unused() -> None:
+def test_what_is_refused_before_the_model_is_called_is_kept_too() -> None:
     of = exchange()
     *reply, end = claimed(of, temperature=7)
-    assert kit.reply(reply).status == 400
     assert isinstance(end, EndClaim)
-    assert (end.answered, end.given_back) == (False, False)
+    kept = end.answer
+    assert kept is not None
+    assert (end.answered, kept.status, kept.body) == (True, 400, kit.reply(reply).body)
+
+
+@pytest.mark.parametrize(
+    ("code", "answered"),
+    [
+        ("credits_exhausted", False),
+        ("response_in_progress", False),
+        ("rate_limited", False),
+        ("capacity_unavailable", False),
+        ("policy_denied", True),
+        ("not_found", True),
+    ],
+)
+def test_a_refusal_that_passes_is_not_kept(code: str, answered: bool) -> None:
+    of = exchange()
+    called(of)
+    assert end_of(of.handle(Abort(ApiError(code, "no")))).answered is answered
 
 
 def test_a_client_that_leaves_while_it_waits_leaves_nothing_to_end() -> None:

@@ -251,6 +251,7 @@ def _absolute(url: str, base: Path) -> str:
 
 
 def _describe(error: ValidationError, file: Path) -> list[str]:
+    set_outside: dict[tuple[int | str, ...], str]
     set_outside = {tuple(key_path(name)): name for name in os.environ if name.startswith(PREFIX)}
     faults = error.errors()
     # A list that lost its faulty members is reported as too short as well.

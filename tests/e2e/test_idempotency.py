@@ -84,10 +84,10 @@ def test_another_request_with_the_key_is_refused_and_so_is_what_is_no_key(client
     # What is refused for its form is an answer as well.
     again = keyed()
     for replayed in (None, "true"):
-        with pytest.raises(openai.BadRequestError) as refused:
+        with pytest.raises(openai.BadRequestError) as faulty:
             client.responses.create(**said("Hello"), temperature=7, extra_headers=again)
-        assert refused.value.param == "temperature"
-        assert refused.value.response.headers.get("idempotency-replayed") == replayed
+        assert faulty.value.param == "temperature"
+        assert faulty.value.response.headers.get("idempotency-replayed") == replayed
 
 
 async def test_two_at_once_are_one_request(stack: LocalStack) -> None:

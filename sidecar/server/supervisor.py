@@ -15,7 +15,7 @@ import sys
 import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,10 +56,11 @@ async def supervise(config: Config, config_path: Path) -> int:
         return await _start(config_path, index)
 
     def ended(index: int) -> None:
-        files.forget_gauges(config.metrics, index)
+        if metrics is not None:
+            files.forget_gauges(config.metrics, index)
 
     try:
-        files.clear(config.metrics)
+        metrics = files.claim(config.metrics)
     except OSError as error:
         print(f"sockets: {error}", file=sys.stderr)
         return REFUSED
@@ -69,7 +70,8 @@ async def supervise(config: Config, config_path: Path) -> int:
         loop.add_signal_handler(number, fleet.stop)
     # The workers inherit this.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    return await fleet.run()
+    with metrics or nullcontext():
+        return await fleet.run()
 
 
 class _End(NamedTuple):

@@ -265,7 +265,7 @@ def test_without_accounts_nobody_is_asked_and_nothing_is_kept(triton: Triton, tm
         assert reply.status == 200
         assert reply.json()["status"] == "completed"
         assert not {name for name in reply.headers if name.startswith("x-ratelimit")}
-        assert not list(tmp_path.rglob("*.db")) and not list(tmp_path.rglob("*.slots"))
+        assert not list(tmp_path.rglob("ledger.db*")) and not list(tmp_path.rglob("*.slots"))
 
 
 def test_the_stack_answers_again_when_the_sidecar_is_back(own_stack: LocalStack) -> None:

@@ -6,22 +6,39 @@ in its files, so that counters never go back and files never pile up. What a gau
 
 from __future__ import annotations
 
+import fcntl
 import os
 from pathlib import Path
+from typing import IO
 
 # What the metrics of a few dozen models need. It is taken in advance: a store to a mapped page that the disk has no
 # room for would end the process.
 _SIZES = {"counter": 256 * 1024, "histogram": 1024 * 1024, "gauge_livesum": 64 * 1024, "gauge_livemin": 64 * 1024}
 
 
-def clear(directory: Path) -> None:
-    """Remove what earlier workers have left, before the first one starts.
+def claim(directory: Path) -> IO[str] | None:
+    """Remove what earlier workers have left; until what is returned is closed, the files are its holder's.
+
+    ``None`` where another sidecar runs here, whose files stay, or where the directory cannot be made: the workers say
+    why.
 
     Raises:
         OSError: a file cannot be removed.
     """
+    try:
+        directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        directory.mkdir(mode=0o700, exist_ok=True)
+        lock = (directory / "lock").open("w")
+    except OSError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        return None
     for file in directory.glob("*.db"):
         file.unlink()
+    return lock
 
 
 def make(directory: Path, index: int) -> None:

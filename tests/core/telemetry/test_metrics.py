@@ -202,8 +202,19 @@ def test_workers_come_together_and_one_that_dies_takes_its_gauges_along(director
     again = Scraped(scrape(directory).decode())
     assert (again.value("responses_worker_starts_total"), again.value("responses_workers")) == (3, 2)
     assert len(list(directory.iterdir())) == 8
-    files.clear(directory)
-    assert not list(directory.iterdir())
+
+
+def test_what_is_left_is_removed_but_under_a_sidecar_that_runs(directory: Path) -> None:
+    first = files.claim(directory)
+    assert first is not None
+    worker(directory, 0)
+    assert files.claim(directory) is None
+    assert list(directory.glob("*.db"))
+    first.close()
+    second = files.claim(directory)
+    assert second is not None
+    assert not list(directory.glob("*.db"))
+    second.close()
 
 
 def test_files_take_their_room_in_advance(metrics: Metrics, directory: Path) -> None:

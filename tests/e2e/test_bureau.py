@@ -18,22 +18,17 @@ from conformance.stored import STORED
 from sidecar.identity.secret import Kind, mint
 from stack.first_key import command
 from stack.local import LocalStack
-from tests.e2e.client import script
+from tests.e2e.bureau import SLUG, said
 from tests.e2e.raw_http import Reply, exchange, request
 
 PATH = "/v1/responses"
 MEMBERS = ["message", "type", "param", "code", "request_id"]
-SLUG = "local/scripted"
 
 
 @pytest.fixture(scope="module")
 def client(stack: LocalStack) -> Iterator[OpenAI]:
     with OpenAI(base_url=stack.bureau_url, api_key=stack.project_key, max_retries=0) as client:
         yield client
-
-
-def said(*steps: Any, **body: Any) -> dict[str, Any]:
-    return script(*steps, **{"model": SLUG, **body})
 
 
 def ask(

@@ -7,7 +7,8 @@ from typing import Any
 
 from stack.first_key import command
 from stack.local import LocalStack
-from tests.e2e.test_receipts import create, get, new_key, receipt, said
+from tests.e2e.bureau import said
+from tests.e2e.test_receipts import create, get, new_key, receipt
 
 
 def directives(stack: LocalStack, *arguments: str) -> Any:

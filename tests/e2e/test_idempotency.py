@@ -9,29 +9,20 @@ from typing import Any
 
 import openai
 import pytest
-from openai import AsyncOpenAI, OpenAI
+from openai import AsyncOpenAI
 
 from stack.local import LocalStack
 from stack.upstreams import ScriptedUpstream
 from tests.e2e import test_native as native
-from tests.e2e.client import eventually, script
+from tests.e2e.bureau import make_client, said
+from tests.e2e.client import eventually
 from tests.e2e.ledger import LocalLedger, billed_once
-
-SLUG = "local/scripted"
-
-
-def make_client(stack: LocalStack, key: str) -> Any:
-    return OpenAI(base_url=stack.bureau_url, api_key=key, max_retries=0)
 
 
 @pytest.fixture(scope="module")
 def client(stack: LocalStack) -> Iterator[Any]:
     with make_client(stack, stack.project_key) as client:
         yield client
-
-
-def said(*steps: Any, **body: Any) -> dict[str, Any]:
-    return script(*steps, **{"model": SLUG, **body})
 
 
 def keyed() -> dict[str, str]:

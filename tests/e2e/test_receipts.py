@@ -13,17 +13,12 @@ from openai import OpenAI
 
 from stack.first_key import command
 from stack.local import LocalStack
-from tests.e2e.client import script
+from tests.e2e.bureau import said
 from tests.e2e.ledger import LocalLedger
 from tests.e2e.raw_http import Reply, exchange, request
 
-SLUG = "local/scripted"
 # The CPU model, whose tokens are real.
 MODEL = "local/smollm2-135m"
-
-
-def said(*steps: Any, **body: Any) -> dict[str, Any]:
-    return script(*steps, **{"model": SLUG, **body})
 
 
 @pytest.fixture(scope="module")

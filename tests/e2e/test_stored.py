@@ -9,29 +9,20 @@ from typing import Any
 
 import openai
 import pytest
-from openai import OpenAI
 
 from stack.first_key import command
 from stack.local import LocalStack
-from tests.e2e.client import eventually, script
+from tests.e2e.bureau import SLUG, make_client, said
+from tests.e2e.client import eventually
 
-SLUG = "local/scripted"
 # The CPU model, whose prompt counts what it is told.
 MODEL = "local/smollm2-135m"
-
-
-def make_client(stack: LocalStack, key: str) -> Any:
-    return OpenAI(base_url=stack.bureau_url, api_key=key, max_retries=0)
 
 
 @pytest.fixture(scope="module")
 def client(stack: LocalStack) -> Iterator[Any]:
     with make_client(stack, stack.project_key) as client:
         yield client
-
-
-def said(*steps: Any, **body: Any) -> dict[str, Any]:
-    return script(*steps, **{"model": SLUG, **body})
 
 
 def test_a_turn_continues_what_was_stored(client: Any) -> None:

@@ -181,8 +181,8 @@ async def test_transactions_that_lock_each_other_out_both_succeed(postgres_url: 
         await stores[0].run(Insert(), name)
     both = stores[0].run(kind[0], ("a", "b")), stores[1].run(kind[1], ("b", "a"))
     assert set(await asyncio.gather(*both)) == {"done"}
-    # The server ends one of the two, or both where both notice at the same time.
-    assert kind[0].attempts + kind[1].attempts in (3, 4)
+    # The server ends at least one of the two; on a busy machine they may meet once more when they try again.
+    assert kind[0].attempts + kind[1].attempts >= 3
     for store in stores:
         await store.close()
 

@@ -14,8 +14,8 @@ from bench import nodes
 from bench.measure import idle_load
 from bench.nodes import Node, Progress
 from bench.upstream import Upstream
+from sidecar.envoy.settings import Wire
 from sidecar.extproc.transport import TRANSPORTS
-from stack.envoy import Wire
 
 STRAIGHT = "nothing"
 ENVOY = "Envoy alone"

@@ -15,7 +15,7 @@ from bench.nodes import Node
 from bench.report import markdown
 from bench.script import MODEL
 from bench.upstream import Upstream
-from stack.envoy import Wire
+from sidecar.envoy.settings import Wire
 from stack.local import LocalStack
 from stack.paths import TOKENIZER
 from stack.sidecar import Model

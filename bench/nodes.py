@@ -12,7 +12,7 @@ from bench import peers, plain_envoy
 from bench.script import MODEL
 from bench.upstream import Upstream
 from sidecar.config.processors import shares, usable_processors
-from stack.envoy import Wire
+from sidecar.envoy.settings import Wire
 from stack.local import LocalStack
 from stack.paths import TOKENIZER
 from stack.postgres import Postgres

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from sidecar.config.processors import shares, usable_processors
-from stack.envoy import Envoy, EnvoySettings
+from sidecar.envoy.settings import EnvoySettings
+from stack.envoy import Envoy
 from stack.net import free_port
 from stack.paths import socket_directory
 
@@ -25,8 +26,7 @@ def start(run_dir: Path, upstream_port: int) -> Envoy:
         port=free_port(),
         sockets=socket_directory(run_dir),
         worker_sockets=(),
-        triton_host="127.0.0.1",
-        triton_port=upstream_port,
+        triton=[("127.0.0.1", upstream_port)],
         log_path=run_dir / "access.log",
         threads=shares(usable_processors()).envoy_threads,
     )
@@ -74,7 +74,7 @@ def _connection_manager(settings: EnvoySettings) -> dict[str, Any]:
 
 
 def _cluster(settings: EnvoySettings) -> dict[str, Any]:
-    endpoint = {"endpoint": {"address": _address(settings.triton_port)}}
+    endpoint = {"endpoint": {"address": _address(settings.triton[0][1])}}
     # More than any load asks for: the defaults allow 1,024.
     limits = {"max_connections": 8192, "max_pending_requests": 8192, "max_requests": 8192}
     return {

@@ -16,8 +16,8 @@ import typer
 
 from sidecar.config.models import MOST_WORKERS
 from sidecar.config.processors import Shares, shares, usable_processors
+from sidecar.envoy.settings import Wire
 from stack import postgres, protobuf, setup
-from stack.envoy import Wire
 from stack.local import SCRIPTED_MODELS, SMOLLM2, LocalStack
 from stack.net import why_not_port
 from stack.paths import API_KEY, PUBLIC_STATE, ROOT, RUN, STATE, TRITON_VENV, socket_directory

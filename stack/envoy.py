@@ -1,137 +1,19 @@
-"""The Envoy of the local stack: renders ``envoy/local.yaml.j2`` and runs the result."""
+"""The Envoy of the local stack: runs what the sidecar renders of its own configuration."""
 
 from __future__ import annotations
 
 import http.client
 import resource
-import ssl
 import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
-from typing import Any, Literal
 
-import jinja2
-
-from sidecar.config.upstreams import UpstreamConfig
-from sidecar.responses.caller import CALLER_HEADERS
-from sidecar.responses.errors import CODES, ApiError
-from sidecar.surfaces import SURFACES
+from sidecar.envoy.render import render
+from sidecar.envoy.settings import EnvoySettings
 from stack.net import UnixHTTPConnection
-from stack.paths import ROOT
 from stack.process import Process, StackError
 
-Wire = Literal["tunnel", "direct", "origin"]
-
-EGRESS_SOCKET = "egress.sock"
-"""The name of the egress listener's socket, in the directory of all sockets."""
-
-# The certificates that this system trusts.
-_CA_FILE = ssl.get_default_verify_paths().cafile or ssl.get_default_verify_paths().openssl_cafile
-
 _BINARY = Path(sys.executable).with_name("envoy")
-
-# In file descriptors: what Envoy holds by itself (epolls, logs, its connections to the workers and to Triton, health
-# checks), and what a client's connection with its request takes, by wire: its socket and both ends of the tunnel, or
-# at worst a connection to Triton.
-_OWN_DESCRIPTORS = 512
-_DESCRIPTORS_PER_CONNECTION = {"tunnel": 3, "direct": 2, "origin": 2}
-
-
-@dataclass(frozen=True)
-class EnvoySettings:
-    """What the template leaves open.
-
-    Without ``accounts`` nobody is asked for a key. ``surfaces`` are those that are served, the node's first. The
-    ``threads`` serve connections. Sizes are in bytes, timeouts in seconds; both idle timeouts are longer than the
-    sidecar's own timers, which end a silent stream first. ``max_connections`` is how many connections all clients may
-    have together, ``request_timeout`` how long a request may take until its last byte has come. ``upstreams`` are those
-    that speak the Responses API; where they name no certificates, those of ``ca_file`` are trusted.
-    """
-
-    port: int
-    sockets: Path
-    worker_sockets: Sequence[Path]
-    triton_host: str
-    triton_port: int
-    log_path: Path
-    wire: Wire = "tunnel"
-    accounts: bool = True
-    surfaces: Sequence[str] = ("node",)
-    threads: int = 2
-    # Above the sidecar's own limit: the sidecar reads a body to its end and names its size, where Envoy would close the
-    # connection on a client that is still sending.
-    max_request_bytes: int = 40 * 1024 * 1024
-    # Below the sidecar's own patience with a silent model.
-    client_stall_timeout: int = 30
-    max_connections: int = 4096
-    request_timeout: int = 60
-    egress_idle_timeout: int = 180
-    ingress_idle_timeout: int = 300
-    # Above the ten minutes that a request with a hosted search may take.
-    native_idle_timeout: int = 660
-    upstreams: Sequence[UpstreamConfig] = ()
-    ca_file: str = _CA_FILE
-
-    @property
-    def descriptors(self) -> int:
-        """How many file descriptors Envoy may need; without one it ends."""
-        return _OWN_DESCRIPTORS + _DESCRIPTORS_PER_CONNECTION[self.wire] * self.max_connections
-
-    @property
-    def admin_socket(self) -> Path:
-        """Envoy's admin interface."""
-        return self.sockets / "admin.sock"
-
-    @property
-    def egress_socket(self) -> Path:
-        """The egress listener of the wires that have one."""
-        return self.sockets / EGRESS_SOCKET
-
-
-def render(settings: EnvoySettings) -> str:
-    """Envoy's configuration as YAML.
-
-    The types and the ``Retry-After`` of Envoy's own errors come from the sidecar's table of codes.
-    """
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(ROOT / "envoy"),
-        undefined=jinja2.StrictUndefined,
-        keep_trailing_newline=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    variables = {name: getattr(settings, name) for name in EnvoySettings.__dataclass_fields__}
-    variables["surfaces"] = [_surface(name, settings) for name in settings.surfaces]
-    return environment.get_template("local.yaml.j2").render(
-        **variables,
-        admin_socket=settings.admin_socket,
-        egress_socket=settings.egress_socket,
-        codes=CODES,
-        caller_headers=CALLER_HEADERS,
-    )
-
-
-def _surface(name: str, settings: EnvoySettings) -> dict[str, Any]:
-    """What the templates know of a surface."""
-    surface = SURFACES[name]
-    members = surface.error_members(ApiError("internal", ""), "%REQ(X-REQUEST-ID)%")
-    return {
-        "name": name,
-        "base": surface.base,
-        "stores": surface.has_stored_responses,
-        "logs": surface.has_request_log,
-        "compacts": surface.compacts,
-        "noun": surface.noun,
-        "place": surface.place,
-        "max_bytes": surface.bounds.request_bytes or settings.max_request_bytes,
-        "members": {
-            member: value for member, value in members.items() if member not in ApiError("internal", "").fields()
-        },
-        "late": "deadline_exceeded" if isfinite(surface.bounds.seconds) else "infer_backend_unavailable",
-    }
 
 
 def validate(config: Path) -> None:

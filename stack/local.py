@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import shutil
 import time
@@ -17,9 +16,11 @@ from types import TracebackType
 from typing import Any, Self
 
 from sidecar.config.load import load
+from sidecar.envoy.derive import settings_of
+from sidecar.envoy.settings import EGRESS_SOCKET, Wire
 from sidecar.generation.formats import FORMATS
 from stack import triton
-from stack.envoy import EGRESS_SOCKET, Envoy, EnvoySettings, Wire
+from stack.envoy import Envoy
 from stack.first_key import first_key, project_key
 from stack.net import DIRECT, free_port
 from stack.paths import TOKENIZER, TRITON_VENV, socket_directory
@@ -61,9 +62,6 @@ SCRIPTED_MODELS = (SCRIPTED, THINKING, *SCRIPTED_BY_FORMAT.values())
 
 Progress = Callable[[str], None]
 
-# Between timeouts of which the shorter is to end a stream.
-_MARGIN_SECONDS = 60
-
 
 class LocalStack:
     """The real parts behind one URL, as a context manager.
@@ -75,7 +73,7 @@ class LocalStack:
     ``key_file`` where the first organization's key is, both in ``run_dir`` unless they are to outlive it.
     ``upstreams`` are running ones that serve the ``native_models``, on the tunnel wire; they are not ended here.
     ``triton_address`` (``host:port`` of gRPC) uses a Triton that already runs; ``sidecar_settings`` are further
-    top-level members of the sidecar's configuration, ``envoy_settings`` of :class:`EnvoySettings`.
+    top-level members of the sidecar's configuration, ``envoy_settings`` other than what follows from that for Envoy.
     """
 
     triton: triton.Triton | None = None
@@ -208,30 +206,8 @@ class LocalStack:
     def start_envoy(self) -> None:
         """Start Envoy and wait until it listens."""
         self._progress("Starting Envoy")
-        host, _, port = self.triton_address.rpartition(":")
-        # The sidecar's timers end a silent stream first, and say why.
-        egress_idle_timeout = max([EnvoySettings.egress_idle_timeout, *map(_patience, self.models)])
-        native_idle_timeout = max([EnvoySettings.native_idle_timeout, *map(_patience, self.native_models)])
-        longest = max(egress_idle_timeout, native_idle_timeout) if self._upstreams else egress_idle_timeout
-        settings = EnvoySettings(
-            port=self.port,
-            sockets=self._sockets,
-            worker_sockets=worker_sockets(self._sockets, self.workers),
-            triton_host=host,
-            triton_port=int(port),
-            log_path=self.access_log,
-            wire=self.wire,
-            accounts=self._accounts,
-            surfaces=("node", "bureau"),
-            upstreams=load(self.sidecar.config).upstreams,
-            **{
-                "egress_idle_timeout": egress_idle_timeout,
-                "native_idle_timeout": native_idle_timeout,
-                "ingress_idle_timeout": longest + _MARGIN_SECONDS,
-                **self._envoy_settings,
-            },
-        )
-        self.envoy = Envoy(settings, self.run_dir)
+        settings = settings_of(load(self.sidecar.config), self.port, self.access_log, self.wire)
+        self.envoy = Envoy(replace(settings, **self._envoy_settings), self.run_dir)
         self.envoy.wait_ready()
 
     @property
@@ -329,12 +305,6 @@ class LocalStack:
         except (OSError, ValueError) as error:
             return str(error)
         return None
-
-
-def _patience(model: Model | NativeModel) -> int:
-    """Seconds of silence for which Envoy waits for a model."""
-    seconds: float = model.settings.get("first_token_timeout", 0)
-    return math.ceil(seconds) + _MARGIN_SECONDS
 
 
 def _key_file(path: Path, length: int) -> Path:

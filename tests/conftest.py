@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from stack.envoy import Wire
+from sidecar.envoy.settings import Wire
 from stack.local import SCRIPTED, SCRIPTED_BY_CONTRACT, SMOLLM2, THINKING, LocalStack
 from stack.paths import TOKENIZER, TRITON_VENV
 from stack.postgres import Postgres
@@ -90,6 +90,8 @@ def stack(
         native_models=[NATIVE_SCRIPTED, NATIVE_FAILOVER, NATIVE_REROUTED, NATIVE_SMOLLM2],
         upstreams=[upstream, llama, Gone()],
         triton_address=f"127.0.0.1:{triton.grpc_port}",
+        # One of the models is given a second between its tokens; clients of a busy machine pause for longer.
+        envoy_settings={"client_stall_timeout": 30},
     ) as stack:
         yield stack
 

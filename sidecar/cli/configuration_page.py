@@ -75,7 +75,8 @@ signal ends them at once. SIGHUP does nothing.
 ## Envoy's own limits
 
 What the configuration allows, Envoy must allow too: Envoy's timeouts must be longer than the sidecar's, which can tell
-the client what happened, and its limits of size larger. The templates in `envoy/` take these variables.
+the client what happened, and its limits of size larger. What `sidecar/envoy/` renders keeps to that: the values here are
+the least and grow with the configuration; `client_stall_timeout` falls.
 
 """
 
@@ -86,7 +87,7 @@ _BOUNDS = {"ge": "from", "gt": "above", "le": "to"}
 
 
 class EnvoyLimit(NamedTuple):
-    """A limit of Envoy's beside the settings that it must fit: ``value`` is what the local stack uses."""
+    """A limit of Envoy's beside the settings that it must fit: ``value`` is its default."""
 
     variable: str
     value: int
@@ -146,7 +147,7 @@ def configuration_page() -> str:
     limits = "".join(f"| `{limit.variable}` | {limit.value} | {limit.meaning} |\n" for limit in ENVOY_LIMITS)
     return (
         f"{_HEAD}| Key | Type | Default | Meaning |\n|---|---|---|---|\n{rows}"
-        f"{_MIDDLE}| Variable | Local stack | Meaning |\n|---|---|---|\n{limits}"
+        f"{_MIDDLE}| Variable | Default | Meaning |\n|---|---|---|\n{limits}"
     )
 
 

@@ -13,7 +13,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from sidecar.cli import app
-from stack.envoy import render
+from sidecar.envoy.render import render
 from stack.local import LocalStack
 from stack.net import free_port
 from stack.paths import ROOT

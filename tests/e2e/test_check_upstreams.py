@@ -15,7 +15,8 @@ import yaml
 
 from sidecar.cli.check_upstreams import check_upstreams, check_upstreams_envoy
 from sidecar.config.load import load
-from stack.envoy import Wire, render
+from sidecar.envoy.render import render
+from sidecar.envoy.settings import Wire
 from stack.local import LocalStack
 from stack.native.server import Upstream
 from stack.net import free_port

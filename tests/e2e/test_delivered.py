@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from sidecar.admission.slots import SLOT_BYTES, read_slot
-from stack.envoy import Wire
+from sidecar.envoy.settings import Wire
 from stack.local import SCRIPTED, LocalStack
 from stack.triton import Triton
 from tests.e2e.client import Client, eventually, script

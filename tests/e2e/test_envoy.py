@@ -15,11 +15,13 @@ from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, 
 from envoy.service.ext_proc.v3.external_processor_pb2_grpc import ExternalProcessorServicer
 
 from sidecar.config.upstreams import UpstreamConfig
+from sidecar.envoy.render import render
+from sidecar.envoy.settings import EnvoySettings, Wire
 from sidecar.extproc import messages
 from sidecar.responses.caller import CALLER_HEADERS, Caller
 from sidecar.responses.errors import CODES
 from sidecar.responses.reply import Reply as SidecarReply
-from stack.envoy import Envoy, EnvoySettings, Wire, render, validate
+from stack.envoy import Envoy, validate
 from stack.local import SCRIPTED, LocalStack
 from stack.net import free_port
 from stack.paths import socket_directory
@@ -40,8 +42,7 @@ def settings(run_dir: Path, wire: Wire) -> EnvoySettings:
         port=free_port(),
         sockets=sockets,
         worker_sockets=worker_sockets(sockets, 2),
-        triton_host="127.0.0.1",
-        triton_port=free_port(),
+        triton=[("127.0.0.1", free_port())],
         log_path=run_dir / "access.log",
         wire=wire,
     )

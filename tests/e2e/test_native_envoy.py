@@ -18,7 +18,8 @@ import pytest
 import trustme
 
 from sidecar.config.upstreams import UpstreamConfig
-from stack.envoy import Envoy, EnvoySettings
+from sidecar.envoy.settings import EnvoySettings
+from stack.envoy import Envoy
 from stack.native.server import Upstream
 from stack.net import UnixHTTPConnection, free_port
 from stack.paths import socket_directory
@@ -64,8 +65,7 @@ def envoy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Envoy]:
         port=free_port(),
         sockets=sockets,
         worker_sockets=worker_sockets(sockets, 1),
-        triton_host="127.0.0.1",
-        triton_port=free_port(),
+        triton=[("127.0.0.1", free_port())],
         log_path=run_dir / "access.log",
         upstreams=[
             UpstreamConfig(name=name, url=url(name), ca_file=run_dir / "ca.pem" if name in CERTIFICATES else None)

@@ -16,10 +16,12 @@ from cryptography.hazmat.primitives.asymmetric import ec, utils
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from sidecar.config.identity import TrustedIdentity
+from sidecar.envoy.render import render
+from sidecar.envoy.settings import EnvoySettings
 from sidecar.extproc import messages
 from sidecar.identity.trusted import Trusted
 from sidecar.responses.caller import Caller
-from stack.envoy import Envoy, EnvoySettings, render
+from stack.envoy import Envoy
 from stack.paths import ROOT
 from tests.e2e.authorizer import KEY, Authorizer, serving
 from tests.e2e.raw_http import Reply, exchange, request

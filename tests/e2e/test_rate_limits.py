@@ -17,7 +17,9 @@ import yaml
 from envoy.service.ratelimit.v3.rls_pb2 import RateLimitRequest, RateLimitResponse
 from envoy.service.ratelimit.v3.rls_pb2_grpc import RateLimitServiceServicer, add_RateLimitServiceServicer_to_server
 
-from stack.envoy import Envoy, EnvoySettings, render
+from sidecar.envoy.render import render
+from sidecar.envoy.settings import EnvoySettings
+from stack.envoy import Envoy
 from stack.local import LocalStack
 from stack.net import free_port
 from stack.paths import socket_directory

@@ -263,7 +263,7 @@ def test_tokens_in_step_are_due_on_one_grid() -> None:
 
 
 def test_the_fake_triton_answers_what_envoy_asks_for_its_health() -> None:
-    cluster = (ROOT / "envoy/parts/triton_cluster.yaml.j2").read_text()
+    cluster = (ROOT / "sidecar/envoy/templates/parts/triton_cluster.yaml.j2").read_text()
     (path,) = re.findall(r"path: (/\S+)", cluster)
     (expected,) = re.findall(r"receive:\s+- text: \"([0-9a-f]+)\"", cluster)
     assert messages.unary_responses()[path].hex() == expected

@@ -13,10 +13,10 @@ from sidecar.config.admission import PriceConfig
 from sidecar.config.model import RequestLimits
 from sidecar.config.models import Config, ImageLimits, ModelConfig
 from sidecar.config.upstreams import NativeModelConfig, RouteConfig
+from sidecar.envoy.settings import EnvoySettings
 from sidecar.exchange.asks import Ask
 from sidecar.surfaces import SURFACES
 from sidecar.surfaces.openapi import document
-from stack.envoy import EnvoySettings
 from stack.paths import ROOT
 
 

@@ -15,7 +15,7 @@ LAYERS = (
     {"cli"},
     {"server"},
     {"admin", "feed"},
-    {"extproc", "identity", "telemetry"},
+    {"extproc", "identity", "telemetry", "envoy"},
     {"exchange"},
     {"surfaces", "prompts", "generation", "guidance", "backends", "egress", "admission", "stored"},
     {"images"},
@@ -110,6 +110,9 @@ def test_the_checker_of_endpoints_stands_alone(path: Path) -> None:
         ("exchange", "store", False),
         ("telemetry", "store", False),
         ("store", "config", False),
+        ("envoy", "surfaces", True),
+        ("server", "envoy", True),
+        ("exchange", "envoy", False),
     ],
 )
 def test_the_rule_itself(importer: str, imported: str, expected: bool) -> None:

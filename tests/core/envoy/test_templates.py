@@ -13,15 +13,18 @@ from pathlib import Path
 import pytest
 import yaml
 
+from sidecar.envoy.render import render
+from sidecar.envoy.settings import EnvoySettings, Wire
 from sidecar.responses.caller import CALLER_HEADERS
 from sidecar.responses.errors import CODES
 from sidecar.surfaces.node import NODE
-from stack.envoy import EnvoySettings, Wire, allow_descriptors, render
+from stack.envoy import allow_descriptors
 from stack.paths import ROOT
 from stack.process import StackError
 
-TEMPLATES = sorted((ROOT / "envoy").rglob("*.j2"))
-PARTS = sorted((ROOT / "envoy" / "parts").glob("*.j2"))
+DIRECTORY = ROOT / "sidecar" / "envoy" / "templates"
+TEMPLATES = sorted(DIRECTORY.rglob("*.j2"))
+PARTS = sorted((DIRECTORY / "parts").glob("*.j2"))
 WIRES: list[Wire] = ["tunnel", "direct", "origin"]
 _MOST_MEMBERS = 3
 
@@ -32,8 +35,7 @@ def rendered(wire: Wire, run_dir: Path) -> str:
             port=8080,
             sockets=run_dir,
             worker_sockets=[run_dir / "worker-0.sock", run_dir / "worker-1.sock"],
-            triton_host="127.0.0.1",
-            triton_port=8001,
+            triton=[("127.0.0.1", 8001)],
             log_path=run_dir / "access.log",
             wire=wire,
         )
@@ -117,7 +119,7 @@ def test_whoever_needs_a_scope_is_asked_who_it_is(wire: Wire, tmp_path: Path) ->
 
 def test_the_wheel_brings_the_templates(tmp_path: Path) -> None:
     source = tmp_path / "source"
-    for part in ("sidecar", "conformance", "envoy"):
+    for part in ("sidecar", "conformance"):
         shutil.copytree(ROOT / part, source / part, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
@@ -126,9 +128,8 @@ def test_the_wheel_brings_the_templates(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert sorted(name for name in names if name.endswith(".j2")) == sorted(
-        f"sidecar/envoy_templates/{path.relative_to(ROOT / 'envoy')}" for path in TEMPLATES
+        f"sidecar/envoy/templates/{path.relative_to(DIRECTORY)}" for path in TEMPLATES
     )
-    assert not [name for name in names if name.startswith("envoy/")]
 
 
 @pytest.mark.parametrize("wire", WIRES)

@@ -1,0 +1,1 @@
+"""Envoy's configuration, made from the sidecar's own."""

@@ -18,9 +18,10 @@ from sidecar.config.models import MOST_WORKERS
 from sidecar.config.processors import Shares, shares, usable_processors
 from sidecar.envoy.settings import Wire
 from stack import postgres, protobuf, setup
+from stack import release as releases
 from stack.local import SCRIPTED_MODELS, SMOLLM2, LocalStack
 from stack.net import why_not_port
-from stack.paths import API_KEY, PUBLIC_STATE, ROOT, RUN, STATE, TRITON_VENV, socket_directory
+from stack.paths import API_KEY, DIST, PUBLIC_STATE, ROOT, RUN, STATE, TRITON_VENV, socket_directory
 from stack.process import StackError
 from stack.report import Steps, console, dead_models, how_to_use
 from stack.runs import Run
@@ -271,6 +272,13 @@ def proto() -> None:
     """Generate the modules of the messages in proto/."""
     for path in protobuf.generate(ROOT):
         console.print(path, markup=False)
+
+
+@app.command()
+def release() -> None:
+    """Build what a release consists of: the wheel, the source, the lock and an SBOM of it."""
+    for path in releases.build(DIST):
+        console.print(path.relative_to(ROOT), markup=False)
 
 
 @app.command(context_settings=_PASS_ON)

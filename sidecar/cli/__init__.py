@@ -20,7 +20,7 @@ from sidecar.cli.options import ConfigFile as _ConfigFile
 from sidecar.config.load import ConfigError, load
 from sidecar.config.models import Config
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 app.add_typer(config_commands.app, name="config")
 app.add_typer(directives.app, name="directives")
 app.add_typer(orgs.app, name="orgs")

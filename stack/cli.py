@@ -44,11 +44,11 @@ app = typer.Typer(
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # How long Ctrl-C waits for answers under way.
 _DRAIN_SECONDS = 5
-# Two processes, of which each runs whole files, with real parts of its own; attacks are measured and need the machine.
+# Two processes, of which each runs whole files, with real parts of its own.
 _TEST_RUNS = (
     ("-m", "core", "--numprocesses=2"),
-    ("-m", "not core and not hostile", "--numprocesses=2", "--dist=loadfile"),
-    ("-m", "hostile"),
+    ("-m", "not core and not alone", "--numprocesses=2", "--dist=loadfile"),
+    ("-m", "alone"),
 )
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 

@@ -21,7 +21,7 @@ from tests.hostile.honest import Waits, answers, honest_clients, p99, peak, resi
 from tests.hostile.odd import NO_ANSWER, send_odd_requests
 from tests.hostile.stacks import DRAIN, besieged
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(300)]
 """A stack takes a while to start, and thousands of requests take a minute."""
 
 SECONDS = 1.5

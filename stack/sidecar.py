@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-import grpc
 import yaml
-from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from sidecar.cli.health import is_serving
 from stack.net import peer_pid
 from stack.paths import ROOT
 from stack.process import Process
@@ -128,13 +127,3 @@ class Sidecar:
 def worker_sockets(sockets: Path, workers: int) -> list[Path]:
     """Where the workers listen."""
     return [sockets / f"worker-{index}.sock" for index in range(workers)]
-
-
-def is_serving(socket: Path) -> bool:
-    """Whether the worker behind a socket reports SERVING by ``grpc.health.v1``."""
-    with grpc.insecure_channel(f"unix:{socket}", options=[("grpc.enable_http_proxy", 0)]) as channel:
-        try:
-            reply = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=2)
-        except grpc.RpcError:
-            return False
-    return bool(reply.status == health_pb2.HealthCheckResponse.SERVING)

@@ -99,6 +99,20 @@ def verify(
     raise typer.Exit(run_verification(url, key, model, as_json=as_json, say=typer.echo, warn=warn))
 
 
+@app.command()
+def health(config: _ConfigFile) -> None:
+    """Ask the workers of a node that runs on this machine whether they serve.
+
+    Exit status 1: none does. Exit status 2: the configuration cannot be used.
+    """
+    from sidecar.cli.health import workers_that_serve
+
+    settings = _load(config)
+    serving = workers_that_serve(settings)
+    typer.echo(f"{serving} of {settings.workers} workers serve")
+    raise typer.Exit(0 if serving else 1)
+
+
 @app.command(hidden=True)
 def docs(directory: Annotated[Path, typer.Argument(help="Where to write them.")]) -> None:
     """Write the documents that are made from the code."""

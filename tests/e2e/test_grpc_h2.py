@@ -19,13 +19,13 @@ import yaml
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 import sidecar.grpc_h2
+from sidecar.cli.health import is_serving
 from sidecar.grpc_h2 import Call, Health, Limits, Receiver, Server, Status, unary
 from sidecar.grpc_h2.frames import PREFACE, Kind, Setting, frame, settings, window_update
 from stack.envoy import validate
 from stack.net import free_port
 from stack.paths import ROOT, socket_directory
 from stack.process import Process
-from stack.sidecar import is_serving
 from tests.e2e.raw_http import exchange, request
 
 ECHO, HOLD, FAIL = "/test.Service/Echo", "/test.Service/Hold", "/test.Service/Fail"

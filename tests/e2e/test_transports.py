@@ -14,9 +14,9 @@ from typing import Any
 import httpx2
 import pytest
 
+from sidecar.cli.health import is_serving
 from sidecar.extproc.transport import TRANSPORTS
 from stack.local import SCRIPTED, LocalStack
-from stack.sidecar import is_serving
 from stack.triton import Triton
 from tests.e2e.client import Client, error_of, eventually, script
 from tests.e2e.test_failures import access_lines

@@ -21,7 +21,7 @@ from typing import LiteralString
 import psycopg
 from psycopg import sql
 
-from stack import procfs
+from stack import apt, procfs
 from stack.process import Process, StackError, run
 
 _DEBIAN = Path("/usr/lib/postgresql")
@@ -47,15 +47,7 @@ def install(progress: Callable[[str], None]) -> None:
     """
     if _programs() is not None:
         return
-    if os.geteuid() == 0 and shutil.which("apt-get"):
-        progress("Installing the system's PostgreSQL")
-        for arguments in (["update"], ["install", "--yes", "--no-install-recommends", _PACKAGE]):
-            subprocess.run(
-                ["apt-get", "--quiet", *arguments],
-                env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
-                capture_output=True,
-                check=False,
-            )
+    apt.install(_PACKAGE, progress)
     if _programs() is None:
         raise StackError(f"PostgreSQL is needed; on Debian: sudo apt-get install {_PACKAGE}")
 

@@ -1,0 +1,9 @@
+#!/bin/sh
+# Run by PostgreSQL's image when its data is made: a database, whose owner is no administrator.
+set -eu
+psql --variable=ON_ERROR_STOP=1 --no-psqlrc --quiet --username=postgres --dbname=postgres <<'SQL'
+\set password `cat /etc/responses/secrets/postgres.password`
+CREATE ROLE sidecar LOGIN PASSWORD :'password';
+CREATE DATABASE sidecar OWNER sidecar;
+REVOKE ALL ON DATABASE sidecar FROM PUBLIC;
+SQL

@@ -238,6 +238,7 @@ def test(context: typer.Context) -> None:
     """Install what the tests need and run them all; with arguments they go to pytest instead."""
     with Steps() as progress:
         postgres.install(progress)
+        setup.install_systemd(progress)
         setup.install_triton(progress)
         setup.install_node_packages(progress)
         setup.install_python_clients(progress)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from stack import triton
+from stack import apt, triton
 from stack.paths import CLIENTS_VENV, LOCAL, ROOT, SCHEMATHESIS_VENV, TOKENIZER, TRITON_VENV
 from stack.process import StackError, reason
 
@@ -41,6 +42,18 @@ def install_tokenizer(progress: Progress) -> None:
     """
     if not TOKENIZER.exists():
         install_triton(progress)
+
+
+def install_systemd(progress: Progress) -> None:
+    """Install systemd, whose own checks the tests put the units to; it need not run here.
+
+    Raises:
+        StackError: it cannot be had; the message names the package.
+    """
+    if not shutil.which("systemd-analyze"):
+        apt.install("systemd", progress)
+    if not shutil.which("systemd-analyze"):
+        raise StackError("systemd is needed to check its units; on Debian: sudo apt-get install systemd")
 
 
 def install_schemathesis(progress: Progress) -> None:

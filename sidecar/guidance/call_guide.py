@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from sidecar.guidance.ebnf import Grammar, InexpressibleError, literal
-from sidecar.guidance.remember import remembered
 from sidecar.guidance.schemas import Schema
+from sidecar.memory import remembered
 
 CallGuideForm = Literal["structural_tag", "ebnf_grammar"]
 

@@ -15,9 +15,9 @@ from typing import Any
 from sidecar.guidance.guides import Guide
 from sidecar.guidance.limits import excess
 from sidecar.guidance.positions import Path
-from sidecar.guidance.remember import remembered
 from sidecar.guidance.schemas import Schema, schema_fault
 from sidecar.guidance.self_contained import OverlargeError, UnresolvableError, self_contained
+from sidecar.memory import remembered
 from sidecar.responses.errors import ApiError
 from sidecar.responses.request import ResponsesRequest
 from sidecar.responses.text_format import JsonObject, JsonSchemaFormat

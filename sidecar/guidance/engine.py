@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from llguidance import LLMatcher
 
-from sidecar.guidance.remember import remembered
+from sidecar.memory import remembered
 
 _REMEMBERED = 4_000_000
 _REASON_LENGTH = 100

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from sidecar.guidance.remember import Memory
+from sidecar.memory import Memory
 from sidecar.responses.errors import ApiError
 
 # Looked at in one go: so much text takes a second at most, and then it is another client's turn.

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from sidecar.guidance.dialects import dialect_of
-from sidecar.guidance.remember import remembered
 from sidecar.guidance.shapes import shape_fault
+from sidecar.memory import remembered
 
 Schema = dict[str, Any]
 

@@ -14,6 +14,7 @@ from typing import Any
 import tokenizers
 
 from sidecar.prompts.detokenizer import ByteLevelDetokenizer, Detokenizer, WindowDetokenizer, byte_table
+from sidecar.prompts.encoder import Encoder
 from sidecar.prompts.guard import CUT
 
 FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json")
@@ -47,6 +48,7 @@ class Tokenizer:
         tokenizer.no_truncation()
         tokenizer.no_padding()
         self._tokenizer = tokenizer
+        self._encoder = Encoder(tokenizer)
         self._byte_table = byte_table(tokenizer)
         self._visible = frozenset(visible)
         self._adds_bos = adds_bos
@@ -95,10 +97,7 @@ class Tokenizer:
 
         No token spans a cut (:mod:`sidecar.prompts.guard`); the cuts themselves have no ids.
         """
-        # Of the library's ways to encode, only this one lets other threads run, which a long prompt needs.
-        pieces = [piece for piece in text.split(CUT) if piece]
-        encodings = self._tokenizer.encode_batch_fast(pieces, add_special_tokens=False)
-        return [token_id for encoding in encodings for token_id in encoding.ids]
+        return self._encoder.encode([piece for piece in text.split(CUT) if piece])
 
     def runtime_text(self, text: str) -> str:
         """A rendered prompt for a runtime that encodes text itself, as the tokenizer does by default.

@@ -14,7 +14,7 @@ MAX_LEVELS = 32
 
 
 def _within_limits(schema: dict[str, Any]) -> dict[str, Any]:
-    if _levels(schema) > MAX_LEVELS:
+    if _is_deeper(schema, MAX_LEVELS):
         raise fault(f"The JSON Schema at '{{path}}' is nested deeper than {MAX_LEVELS} levels.")
     size = len(json.dumps(schema, ensure_ascii=False, separators=(",", ":")).encode())
     if size > MAX_BYTES:
@@ -22,13 +22,20 @@ def _within_limits(schema: dict[str, Any]) -> dict[str, Any]:
     return schema
 
 
-def _levels(value: Any) -> int:
-    """Levels of objects and arrays; the body's own limit on nesting bounds this recursion."""
-    if isinstance(value, dict):
-        return 1 + max(map(_levels, value.values()), default=0)
-    if isinstance(value, list):
-        return 1 + max(map(_levels, value), default=0)
-    return 0
+def _is_deeper(schema: dict[str, Any], levels: int) -> bool:
+    """Whether there are more levels of objects and arrays."""
+    # An agent sends hundreds of schemas with each turn: a level at a time takes a third of a call for each value.
+    level: list[Any] = [schema]
+    for _ in range(levels):
+        level = [
+            value
+            for outer in level
+            for value in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(value, (dict, list))
+        ]
+        if not level:
+            return False
+    return True
 
 
 JsonSchema = Annotated[

@@ -21,10 +21,10 @@ LAYERS = (
     {"images"},
     {"responses", "config", "store"},
     {"killable"},
-    {"fairness", "grpc_h2"},
+    {"fairness", "grpc_h2", "memory"},
 )
 DEPTH = {room: depth for depth, layer in enumerate(LAYERS) for room in layer}
-ALONE = {"generation", "config", "fairness", "store", "grpc_h2"}
+ALONE = {"generation", "config", "fairness", "store", "grpc_h2", "memory"}
 """Rooms that import nothing of ours."""
 ONLY_FROM = {"store": {"admission", "stored", "identity", "admin", "feed", "server", "cli"}}
 """Rooms that not all above them may import. Those from ``admin`` on put the parts together."""

@@ -1,6 +1,6 @@
 """Results are remembered by the content of the text they were made of, and not for ever."""
 
-from sidecar.guidance.remember import remembered
+from sidecar.memory import remembered
 
 
 def counted(budget: int) -> tuple[list[str], object]:

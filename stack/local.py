@@ -74,6 +74,7 @@ class LocalStack:
     ``upstreams`` are running ones that serve the ``native_models``, on the tunnel wire; they are not ended here.
     ``triton_address`` (``host:port`` of gRPC) uses a Triton that already runs; ``sidecar_settings`` are further
     top-level members of the sidecar's configuration, ``envoy_settings`` other than what follows from that for Envoy.
+    ``triton_traces`` is the URL of a collector that a Triton started here sends its spans to.
     """
 
     triton: triton.Triton | None = None
@@ -96,6 +97,7 @@ class LocalStack:
         triton_address: str | None = None,
         sidecar_settings: Mapping[str, Any] | None = None,
         envoy_settings: Mapping[str, Any] | None = None,
+        triton_traces: str | None = None,
         progress: Progress = lambda message: None,
     ) -> None:
         self.run_dir = run_dir
@@ -116,6 +118,7 @@ class LocalStack:
         self._triton_ports: triton.Ports | None = None
         self._sidecar_settings = sidecar_settings
         self._envoy_settings = envoy_settings or {}
+        self._triton_traces = triton_traces
         self._progress = progress
         self._sockets = socket_directory(run_dir)
         self.url = f"http://127.0.0.1:{self.port}/v1/infer"
@@ -172,6 +175,7 @@ class LocalStack:
             log=self.run_dir / "triton.log",
             tokenizer=TOKENIZER,
             event_log=self.scripted_events,
+            traces=self._triton_traces,
         )
         self._triton_ports = self.triton.ports
 

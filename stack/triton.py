@@ -111,11 +111,13 @@ def start(
     ports: Ports | None = None,
     event_log: Path | None = None,
     repository: Path = _TRITON / "models",
+    traces: str | None = None,
 ) -> Triton:
     """Start tritonserver with some models of ``repository`` and return when it is ready.
 
     ``tokenizer`` is the directory that ``build_tokenizer`` made; ``run_dir`` is for files that live as long as the
-    server. Free ports are chosen when none are given. ``event_log`` receives the scripted model's diary.
+    server. Free ports are chosen when none are given. ``event_log`` receives the scripted model's diary. The URL of a
+    collector in ``traces`` receives the server's spans of requests.
 
     Raises:
         StackError: the server ended, or was not ready in time.
@@ -125,7 +127,12 @@ def start(
     shared_memory_prefix = shared_memory.new_prefix()
     process = Process(
         "tritonserver",
-        _command(installation, installation.prepare_backends(run_dir), repository, models, ports, shared_memory_prefix),
+        [
+            *_command(
+                installation, installation.prepare_backends(run_dir), repository, models, ports, shared_memory_prefix
+            ),
+            *(_trace_options(traces) if traces is not None else ()),
+        ],
         log,
         env={
             # PATH decides which Python environment the backend's processes use.
@@ -287,6 +294,11 @@ def _command(
         # A stream that hangs must not hold up the end of the server.
         "--exit-timeout-secs=5",
     ]
+
+
+def _trace_options(url: str) -> list[str]:
+    settings = ("mode=opentelemetry", "level=TIMESTAMPS", "rate=1", f"opentelemetry,url={url}")
+    return [f"--trace-config={setting}" for setting in (*settings, "opentelemetry,resource=service.name=triton")]
 
 
 def _interpreter(unpacked: Path, progress: Callable[[str], None]) -> Path:

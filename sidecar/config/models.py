@@ -21,6 +21,7 @@ from sidecar.config.processors import shares, usable_processors
 from sidecar.config.section import Section
 from sidecar.config.store import StoreConfig
 from sidecar.config.stored import StoredConfig
+from sidecar.config.telemetry import TelemetryConfig
 from sidecar.config.upstreams import NativeModelConfig, UpstreamConfig
 
 _TritonName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
@@ -239,6 +240,7 @@ class Config(Section):
     )
     admin: AdminConfig = AdminConfig()
     usage_feed: UsageFeedConfig = UsageFeedConfig()
+    telemetry: TelemetryConfig = TelemetryConfig()
     images: ImageLimits = ImageLimits()
     keep_alive: Seconds = Field(
         default=15.0, description="seconds of silence in a stream after which a comment is sent"

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import ceil
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from sidecar.config.model import AnyModelConfig
 from sidecar.config.models import Config, ModelConfig
+from sidecar.config.telemetry import OtlpConfig
 from sidecar.config.upstreams import NativeModelConfig
-from sidecar.envoy.settings import EnvoySettings, Wire
+from sidecar.envoy.settings import EnvoySettings, Traces, Wire
 from sidecar.exchange.asks import Ask
 
 # Between timeouts of which the shorter is to end a stream.
@@ -42,6 +44,7 @@ def settings_of(
         native_idle_timeout=native,
         ingress_idle_timeout=max(silent) + _MARGIN_SECONDS,
         upstreams=config.upstreams,
+        traces=_traces_of(config.telemetry.otlp),
     )
 
 
@@ -50,6 +53,14 @@ def _patience(config: Config, kind: type[AnyModelConfig], least: int) -> int:
     models: Iterable[AnyModelConfig] = (model for model in config.models if isinstance(model, kind))
     waits = [max(model.first_token_timeout, model.token_timeout) for model in models]
     return max([least, *(ceil(seconds) + _MARGIN_SECONDS for seconds in waits)])
+
+
+def _traces_of(otlp: OtlpConfig) -> Traces | None:
+    if otlp.endpoint is None or not otlp.envoy:
+        return None
+    url = urlsplit(otlp.endpoint)
+    assert url.hostname is not None, "the endpoint has been checked"
+    return Traces(otlp.endpoint, url.hostname, url.port or 80, otlp.share)
 
 
 def _triton_of(config: Config) -> Sequence[tuple[str, int]]:

@@ -26,6 +26,19 @@ _DESCRIPTORS_PER_CONNECTION = {"tunnel": 3, "direct": 2, "origin": 2}
 
 
 @dataclass(frozen=True)
+class Traces:
+    """Where Envoy's own spans go, by OTLP over HTTP: the collector's ``url``, and its ``host`` and ``port``.
+
+    ``share`` of the requests that belong to no trace are traced.
+    """
+
+    url: str
+    host: str
+    port: int
+    share: float
+
+
+@dataclass(frozen=True)
 class EnvoySettings:
     """What the templates leave open.
 
@@ -34,7 +47,7 @@ class EnvoySettings:
     bytes, timeouts in seconds; both idle timeouts are longer than the sidecar's own timers, which end a silent stream
     first. ``max_connections`` is how many connections all clients may have together, ``request_timeout`` how long a
     request may take until its last byte has come. ``upstreams`` are those that speak the Responses API; where they
-    name no certificates, those of ``ca_file`` are trusted.
+    name no certificates, those of ``ca_file`` are trusted. Without ``traces`` Envoy makes no spans of its own.
     """
 
     port: int
@@ -59,6 +72,7 @@ class EnvoySettings:
     native_idle_timeout: int = 660
     upstreams: Sequence[UpstreamConfig] = ()
     ca_file: str = _CA_FILE
+    traces: Traces | None = None
 
     @property
     def descriptors(self) -> int:

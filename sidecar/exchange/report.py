@@ -72,6 +72,7 @@ class Report:
 
     Attributes:
         request_id: the ``x-request-id`` of the request.
+        trace_id: the trace that it belongs to, 32 hexadecimal digits; empty where it belongs to none.
         surface: the surface that it came by; empty where it came by none.
         caller: on whose behalf it is.
         outcome: ``completed``, ``incomplete``, ``client_gone``, an error's code, or ``ok`` where no response was asked
@@ -95,6 +96,7 @@ class Report:
     """
 
     request_id: str = ""
+    trace_id: str = ""
     surface: str = ""
     caller: Caller = field(default_factory=Caller)
     outcome: str = "client_gone"

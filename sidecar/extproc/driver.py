@@ -61,6 +61,13 @@ class Observer(Protocol):
         """``event`` has happened to ``exchange``, and ``commands`` are what it wants done."""
 
 
+class Tracer(Protocol):
+    """Says to which trace the calls of models belong. It has been shown a call as an observer before it is asked."""
+
+    def headers(self, exchange: Exchange) -> Mapping[str, str]:
+        """Headers that go along with the call that ``exchange`` makes now, in place of those of the same names."""
+
+
 class Driver:
     """One exchange under way. ``deliver`` takes the outputs that no call of a method here returns."""
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import inf
+from types import MappingProxyType
 from typing import Protocol
 
 from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, ProcessingResponse
@@ -17,8 +19,9 @@ from sidecar.backends.native.failures import UNREACHABLE
 from sidecar.exchange.commands import TRITON, CallUpstream, Command, Finish, SendBody, SendHead
 from sidecar.exchange.events import Abort, ClientGone, RequestComplete, Tick, UpstreamEnd, UpstreamHead
 from sidecar.exchange.exchange import Exchange
+from sidecar.exchange.forwarded import TRACE_HEADERS
 from sidecar.extproc import messages
-from sidecar.extproc.driver import Clock, Driver, Observer, Performers
+from sidecar.extproc.driver import Clock, Driver, Observer, Performers, Tracer
 from sidecar.extproc.metadata import metadata_of
 from sidecar.extproc.wires import Wire, WireEnd
 from sidecar.responses.errors import ApiError
@@ -26,6 +29,8 @@ from sidecar.responses.marks import NOTHING
 from sidecar.responses.reply import Reply
 
 _log = logging.getLogger(__name__)
+
+NO_TRACE: Mapping[str, str] = MappingProxyType({})
 
 
 class Transport(Protocol):
@@ -57,7 +62,10 @@ class Session:
         performers: Performers,
         observers: Sequence[Observer],
         clock: Clock,
+        tracer: Tracer | None = None,
+        trace: Mapping[str, str] = NO_TRACE,
     ) -> None:
+        """``trace`` are the headers of Envoy's own part of the request's trace, where it takes part in it."""
         self.delivered = exchange.report.delivered
         """Where the transport notes what it has handed over."""
         self._transport: Transport = transport
@@ -67,7 +75,8 @@ class Session:
         self._monotonic = clock.monotonic
         self._wire = wire
         self._body = wire.body
-        self._request = _Request()
+        self._request = _Request(trace)
+        self._tracer = tracer
         # What takes Envoy's next message; it changes as the stream goes on.
         self._take: Callable[[bytes], None] = self._take_head
 
@@ -231,7 +240,7 @@ class Session:
                     return
                 case CallUpstream():
                     self._take = self._take_upstream
-                    for message in self._wire.call(command, self._request.headers, self):
+                    for message in self._wire.call(self._traced(command), self._request.headers, self):
                         yield message, NOTHING
                 case Reply():
                     metadata = metadata_of(self._exchange.report, answered=False)
@@ -239,6 +248,11 @@ class Session:
                     self._close()
         if data:
             yield self._body(data), self.delivered.written
+
+    def _traced(self, call: CallUpstream) -> CallUpstream:
+        if self._tracer is None:
+            return call
+        return replace(call, headers={**call.headers, **self._tracer.headers(self._exchange)})
 
     def _close(self) -> None:
         """A stream that ended before this would pass the upstream's raw bytes to the client."""
@@ -269,7 +283,8 @@ _NOBODY = _Nobody()
 class _Request:
     """The client's request as it comes in."""
 
-    def __init__(self) -> None:
+    def __init__(self, trace: Mapping[str, str]) -> None:
+        self._trace = trace
         self.headers: dict[str, str] = {}
         self._connection = 0
         self._head_at = 0.0
@@ -282,6 +297,10 @@ class _Request:
         """The head has come."""
         self._head_at, self._unix_time = clock.monotonic(), clock.unix()
         self.headers = messages.headers_of(message.request_headers.headers)
+        if self._trace:
+            # What the client has sent is the parent of Envoy's part, whose child this is.
+            self.headers = {name: self.headers[name] for name in self.headers if name not in TRACE_HEADERS}
+            self.headers.update(self._trace)
         self._connection = messages.connection_of(message)
 
     def add(self, message: ProcessingRequest, limit: int) -> bool:

@@ -10,8 +10,9 @@ from contextlib import suppress
 
 from sidecar.exchange.catalog import Catalog
 from sidecar.exchange.exchange import Exchange
-from sidecar.extproc.driver import Clock, Observer, Performers
-from sidecar.extproc.session import Session, Transport
+from sidecar.exchange.forwarded import TRACE_HEADERS, trace_id
+from sidecar.extproc.driver import Clock, Observer, Performers, Tracer
+from sidecar.extproc.session import NO_TRACE, Session, Transport
 from sidecar.extproc.wires import WIRES, Wires
 from sidecar.responses.errors import ApiError
 from sidecar.surfaces.surface import Surface
@@ -46,12 +47,14 @@ class Sessions:
         observers: Sequence[Observer],
         clock: Clock | None = None,
         wires: Wires = WIRES,
+        tracer: Tracer | None = None,
     ) -> None:
         self.catalog = catalog
         self.surfaces = surfaces
         self._performers = performers
         self._observers = observers
         self._wires = wires
+        self._tracer = tracer
         self._clock = clock or SystemClock()
         self._active: set[Session] = set()
         self._settling: set[asyncio.Task[None]] = set()
@@ -73,7 +76,16 @@ class Sessions:
         exchange = Exchange(self.surfaces[name], self.catalog, self._performers, entropy=os.urandom(18))
         exchange.report.surface = name
         wire = self._wires[metadata[WIRE_METADATA]]()
-        session = Session(transport, exchange, wire, self._performers, self._observers, self._clock)
+        session = Session(
+            transport,
+            exchange,
+            wire,
+            self._performers,
+            self._observers,
+            self._clock,
+            self._tracer,
+            {name: metadata[name] for name in TRACE_HEADERS if name in metadata} if trace_id(metadata) else NO_TRACE,
+        )
         self._active.add(session)
         self._idle.clear()
         return session

@@ -28,6 +28,11 @@ class StoreRefused(Exception):
 
 async def serve(config: Config, config_path: Path) -> int:
     """Serve until SIGTERM or SIGINT; the exit status of :func:`supervise`, or ``REFUSED`` by the store."""
+    if config.telemetry.otlp.content and config.telemetry.otlp.endpoint is not None:
+        _log.warning(
+            "telemetry.otlp.content is on: what clients send and models answer goes to %s",
+            config.telemetry.otlp.endpoint,
+        )
     if not config.accounts:
         return await supervise(config, config_path)
     try:

@@ -25,6 +25,7 @@ from sidecar.config.models import Config
 from sidecar.egress.loader import ImageLoader, decoding_processes
 from sidecar.exchange.catalog import Catalog
 from sidecar.exchange.plan import Prepare
+from sidecar.extproc.driver import Observer
 from sidecar.extproc.sessions import Sessions
 from sidecar.extproc.transport import TRANSPORTS, Serving
 from sidecar.extproc.wires import WIRES, wires
@@ -44,6 +45,7 @@ from sidecar.server.performers import make_performers
 from sidecar.server.preparation import PrepareLarge, in_forks, lanes_of_a_worker
 from sidecar.server.sampling import Sampling, note_store, open_metrics_of
 from sidecar.server.supervisor import READY, STACKS_SIGNAL
+from sidecar.server.tracing import exporting_of
 from sidecar.server.upstream_keys import UpstreamKeys
 from sidecar.surfaces import SURFACES, Surface
 from sidecar.telemetry.access_log import AccessLog
@@ -56,6 +58,7 @@ _HEALTH_NOTICE_SECONDS = 2.5
 # Kept at the end of a drain, so that streams still running end with an error event instead of being cut.
 _LAST_WORDS_SECONDS = 2.0
 _LAST_WRITES_SECONDS = 0.5
+_LAST_SPANS_SECONDS = 1.5
 # All that a stop may take on top of the drain; a little less than the supervisor's patience.
 _LONGEST_END_SECONDS = 8.0
 
@@ -130,6 +133,7 @@ async def _serve_until(
 ) -> None:
     life = new_life()
     metrics = open_metrics_of(config, index)
+    traces = exporting_of(config, index)
     with (
         lanes_of_a_worker(processes.prepare_large) as preparation,
         # Apart, so that large images do not hold up the prompts of other requests.
@@ -155,8 +159,14 @@ async def _serve_until(
             server = config.triton.upstream_server
             upstream = Client(server, _UPSTREAM_LIMITS) if server is not None else None
             known_wires = wires(upstream) if upstream is not None else WIRES
-            observers = (AccessLog(), BrokenCharacters(), contracts, CountExchanges(metrics))
-            sessions = Sessions(keys.read_into(catalog), surfaces, performers, observers, wires=known_wires)
+            tracing = traces.tracing if traces is not None else None
+            observers: list[Observer] = [AccessLog(), BrokenCharacters(), contracts, CountExchanges(metrics)]
+            if tracing is not None:
+                # First: it knows the id of a trace that begins here.
+                observers.insert(0, tracing)
+            sessions = Sessions(
+                keys.read_into(catalog), surfaces, performers, observers, wires=known_wires, tracer=tracing
+            )
             if storing is not None and index == 0:
                 await storing.look_at_keys()
             service = await _listen(config, index, sessions, accounts.authorization if accounts else None)
@@ -175,6 +185,8 @@ async def _serve_until(
             await sessions.settled()
             if upstream is not None:
                 await upstream.close()
+            if traces is not None:
+                await traces.close(_LAST_SPANS_SECONDS)
             for task in background:
                 task.cancel()
             await asyncio.gather(*background, return_exceptions=True)

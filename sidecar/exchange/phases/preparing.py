@@ -8,6 +8,7 @@ from typing import Any
 from sidecar.exchange.asks import Ask, Facts
 from sidecar.exchange.events import Answered, Event, RequestComplete, Tick
 from sidecar.exchange.fetch_images import FetchImages
+from sidecar.exchange.forwarded import trace_id
 from sidecar.exchange.load import plan_of
 from sidecar.exchange.look_up import ABOUT_ONE, LookUp
 from sidecar.exchange.look_up_requests import ABOUT_REQUESTS, LookUpRequests, no_such_request
@@ -30,6 +31,7 @@ class Waiting(Phase):
             return self._take_any(event)
         context = self._context
         context.report.request_id = event.headers.get("x-request-id", "")
+        context.report.trace_id = trace_id(event.headers)
         context.report.caller = event.caller
         context.report.timing.head_at = event.head_at
         target = context.surface.target(event.headers)

@@ -17,11 +17,11 @@ import typer
 from sidecar.config.models import MOST_WORKERS
 from sidecar.config.processors import Shares, shares, usable_processors
 from sidecar.envoy.settings import Wire
-from stack import postgres, protobuf, setup
+from stack import postgres, protobuf, setup, site
 from stack import release as releases
 from stack.local import SCRIPTED_MODELS, SMOLLM2, LocalStack
 from stack.net import why_not_port
-from stack.paths import API_KEY, DIST, PUBLIC_STATE, ROOT, RUN, STATE, TRITON_VENV, socket_directory
+from stack.paths import API_KEY, DIST, PUBLIC_STATE, ROOT, RUN, SITE, STATE, TRITON_VENV, socket_directory
 from stack.process import StackError
 from stack.report import Steps, console, dead_models, how_to_use
 from stack.runs import Run
@@ -273,6 +273,14 @@ def proto() -> None:
     """Generate the modules of the messages in proto/."""
     for path in protobuf.generate(ROOT):
         console.print(path, markup=False)
+
+
+@app.command()
+def docs() -> None:
+    """Build the documentation as a static site, without anything that it would load from elsewhere."""
+    index = site.build(SITE)
+    console.print(f"Open {index.relative_to(ROOT)} in a browser; its search needs a web server, which may be this one:")
+    console.print(f"  .venv/bin/python -m http.server --bind 127.0.0.1 --directory {index.parent.relative_to(ROOT)}")
 
 
 @app.command()

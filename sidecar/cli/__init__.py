@@ -17,6 +17,7 @@ from sidecar.cli import config as config_commands
 from sidecar.cli import directives, keys, orgs, requests, sessions, store, stored
 from sidecar.cli.ledger import reconcile, usage
 from sidecar.cli.options import ConfigFile as _ConfigFile
+from sidecar.cli.options import address_of
 from sidecar.config.load import ConfigError, load
 from sidecar.config.models import Config
 
@@ -46,6 +47,27 @@ def common(
     ] = False,
 ) -> None:
     """The OpenAI Responses API in front of Triton Inference Server, as an Envoy external processor."""
+
+
+@app.command()
+def init(
+    triton: Annotated[str, typer.Option(metavar="HOST:PORT", callback=address_of, help="Triton's gRPC service.")],
+    tokenizers: Annotated[
+        list[Path] | None,
+        typer.Option(help="A directory to look for tokenizers in, once for each; six levels of it are searched."),
+    ] = None,
+    config: Annotated[Path, typer.Option("--config", help="The file to write.")] = Path("sidecar.yaml"),
+) -> None:
+    """Write a configuration for a Triton that runs, and say what is missing.
+
+    Triton is asked what its models are and how each is called; for each the tokenizer is looked for, and its chat
+    template read for the forms of calls and reasoning.
+
+    Exit status 1: no model can be served yet. Exit status 2: the file is there already, or cannot be written.
+    """
+    from sidecar.cli.init import run_init
+
+    raise typer.Exit(run_init(triton, tokenizers or (), config, typer.echo))
 
 
 @app.command()

@@ -24,7 +24,7 @@ One request and its answer are one exchange: a state machine without I/O. Events
 waits inside. An edge names the events that may lead from one phase to the next; an event that a phase has no edge for
 changes nothing there.
 
-[drive_the_exchange.py](../examples/drive_the_exchange.py) goes through all of it by hand.
+`examples/drive_the_exchange.py` goes through all of it by hand.
 
 """
 

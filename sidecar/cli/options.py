@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from sidecar.config.listeners import ADDRESS
+
 ConfigFile = Annotated[Path, typer.Option("--config", help="The configuration file (YAML).")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Scopes = Annotated[
@@ -23,6 +25,13 @@ MOST_COUNTED = 10**12
 
 _COUNT = re.compile(r"\d{1,13}", re.ASCII)
 _AMOUNT = re.compile(r"-?\d{1,9}(\.\d{1,9})?", re.ASCII)
+
+
+def address_of(text: str) -> str:
+    """``text``, which is a ``host:port``."""
+    if not re.fullmatch(ADDRESS, text):
+        raise typer.BadParameter(f"{text} is no host and port such as 127.0.0.1:8001")
+    return text
 
 
 def seconds_of(duration: str) -> float:

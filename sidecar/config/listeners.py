@@ -8,7 +8,8 @@ from pydantic import Field
 
 from sidecar.config.section import Section
 
-Address = Annotated[str, Field(pattern=r"^[^\s:]+:\d{1,5}$")]
+ADDRESS = r"^[^\s:]+:\d{1,5}$"
+Address = Annotated[str, Field(pattern=ADDRESS)]
 
 
 class UsageFeedConfig(Section):

@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 import tarfile
+import tempfile
+from collections.abc import Iterator
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from zipfile import ZipFile
@@ -13,8 +15,13 @@ from zipfile import ZipFile
 import pytest
 from packaging.utils import canonicalize_name
 
+from sidecar.config.load import load
 from stack import release
-from stack.paths import ROOT
+from stack.net import free_port
+from stack.paths import ROOT, TOKENIZER
+from stack.process import Process
+from stack.sidecar import is_serving
+from stack.triton import Triton
 from tests.core.repository.test_dependencies import locked
 
 PACKAGES = ("sidecar", "conformance")
@@ -91,6 +98,48 @@ def test_the_installed_command_tells_its_version_and_runs_outside_the_checkout(c
     python = command.with_name("python")
     files = subprocess.run([python, "-c", where], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     assert all(Path(file).is_relative_to(command.parents[1]) for file in files.split())
+
+
+def test_a_configuration_for_a_triton_is_written_checked_and_served(
+    command: Path, triton: Triton, short_tmp: Path
+) -> None:
+    address, file = f"127.0.0.1:{triton.grpc_port}", ("--config", "node/sidecar.yaml")
+    (short_tmp / "node").mkdir()
+    told = _run(command, short_tmp, "init", "--triton", address, "--tokenizers", str(TOKENIZER.parent), *file)
+    assert "ok    smollm2: contract token_level, served as smollm2, 8192 tokens" in told
+    assert "scripted_ensemble: contract ensemble, left out: it seems to be s" in told
+    assert "smollm2_vllm is not loaded" in told
+    assert "FAIL" not in _run(command, short_tmp, "check", *file)
+    config = load(short_tmp / "node/sidecar.yaml")
+    assert {"scripted", "scripted_llm_api", "scripted_vllm", "smollm2"} <= {model.name for model in config.models}
+    assert _refused(command, short_tmp, "init", "--triton", address, *file) == (
+        "node/sidecar.yaml is there already: it is left as it is. --config names another file.\n"
+    )
+    node = Process("The sidecar", [str(command), "serve", *file], short_tmp / "serve.log", directory=short_tmp)
+    try:
+        node.wait_until(lambda: all(is_serving(config.socket(index)) for index in range(config.workers)), 60)
+    finally:
+        node.stop()
+
+
+def test_a_triton_that_does_not_answer_is_told(command: Path, tmp_path: Path) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    told = _refused(command, tmp_path, "init", "--triton", address, status=1)
+    assert told.startswith(f"Triton at {address} does not answer (UNAVAILABLE)")
+    assert not (tmp_path / "sidecar.yaml").exists()
+
+
+@pytest.fixture
+def short_tmp() -> Iterator[Path]:
+    """A directory whose path leaves room for a Unix socket's."""
+    with tempfile.TemporaryDirectory(prefix="init-") as directory:
+        yield Path(directory)
+
+
+def _refused(command: Path, directory: Path, *arguments: str, status: int = 2) -> str:
+    done = subprocess.run([command, *arguments], cwd=directory, capture_output=True, text=True, check=False)
+    assert done.returncode == status
+    return done.stdout
 
 
 def _run(command: Path, directory: Path, *arguments: str) -> str:

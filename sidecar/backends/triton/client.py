@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import grpc
 
 from sidecar.backends.triton import discovery
 from sidecar.backends.triton.contracts.contract import Contract
+from sidecar.backends.triton.contracts.tensors import parameter
 from sidecar.backends.triton.protocol import SERVICE, model_config_pb2, service_pb2
 
 _SECONDS = 5.0
 # Triton is asked as Envoy asks it: without the proxies that the environment may name.
 _CHANNEL_OPTIONS = (("grpc.enable_http_proxy", 0),)
+# A model is used once it is this.
+_READY = "READY"
 
 
 class TritonUnreachableError(Exception):
@@ -53,6 +57,53 @@ async def _discover(
         if error.code() is grpc.StatusCode.NOT_FOUND or error.code() is grpc.StatusCode.INVALID_ARGUMENT:
             return TritonUnreachableError(f"Triton at {address} does not serve model {model}")
         return TritonUnreachableError(f"Triton at {address} does not answer ({error.code().name})")
+
+
+@dataclass(frozen=True, slots=True)
+class ListedModel:
+    """A model of Triton's repository.
+
+    ``trouble`` is its state, and why it is in that, where it is not loaded; else empty. ``parameters`` are those of its
+    configuration, where it is loaded.
+    """
+
+    name: str
+    trouble: str
+    parameters: Mapping[str, str]
+
+
+async def list_models(address: str) -> list[ListedModel]:
+    """All models in the repository of the Triton at ``address`` (``host:port``), by name.
+
+    Raises:
+        TritonUnreachableError: it does not answer.
+    """
+    async with grpc.aio.insecure_channel(address, options=_CHANNEL_OPTIONS) as channel:
+        try:
+            index = await _index(channel)
+            # A model has an entry for each of its versions; one that is ready is enough.
+            by_name = {one.name: one for one in sorted(index, key=lambda one: (one.name, one.state == _READY))}
+            return await asyncio.gather(*(_listed(channel, one) for one in by_name.values()))
+        except grpc.aio.AioRpcError as error:
+            raise TritonUnreachableError(f"Triton at {address} does not answer ({error.code().name})") from error
+
+
+async def _index(channel: grpc.aio.Channel) -> Sequence[service_pb2.RepositoryIndexResponse.ModelIndex]:
+    method = channel.unary_unary(
+        SERVICE + "RepositoryIndex",
+        request_serializer=service_pb2.RepositoryIndexRequest.SerializeToString,
+        response_deserializer=service_pb2.RepositoryIndexResponse.FromString,
+    )
+    answer: service_pb2.RepositoryIndexResponse = await method(service_pb2.RepositoryIndexRequest(), timeout=_SECONDS)
+    return answer.models
+
+
+async def _listed(channel: grpc.aio.Channel, model: service_pb2.RepositoryIndexResponse.ModelIndex) -> ListedModel:
+    if model.state != _READY:
+        state = model.state or "not loaded"
+        return ListedModel(model.name, f"{state}: {model.reason}" if model.reason else state, {})
+    config = await _config(channel, model.name)
+    return ListedModel(model.name, "", {name: parameter(config, name) for name in config.parameters})
 
 
 async def _metadata(channel: grpc.aio.Channel, model: str) -> service_pb2.ModelMetadataResponse:

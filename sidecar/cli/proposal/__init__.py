@@ -1,0 +1,1 @@
+"""A configuration proposed for a Triton that is there, for ``responses-sidecar init``."""

@@ -15,12 +15,12 @@ from zipfile import ZipFile
 import pytest
 from packaging.utils import canonicalize_name
 
+from sidecar.cli.health import is_serving
 from sidecar.config.load import load
 from stack import release
 from stack.net import free_port
 from stack.paths import ROOT, TOKENIZER
 from stack.process import Process
-from stack.sidecar import is_serving
 from stack.triton import Triton
 from tests.core.repository.test_dependencies import locked
 

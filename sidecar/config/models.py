@@ -347,6 +347,11 @@ class Config(Section):
         """The directory in which the workers keep their metrics."""
         return self.sockets / "metrics"
 
+    @property
+    def recent(self) -> Path:
+        """The directory in which they keep what they have done of late."""
+        return self.sockets / "recent"
+
     def socket(self, index: int) -> Path:
         """The socket of the worker ``index``."""
         return self.sockets / f"worker-{index}.sock"

@@ -17,6 +17,7 @@ from sidecar.server.preparation import LANES, LaneSize, Preparation
 from sidecar.telemetry.metrics import table
 from sidecar.telemetry.metrics.log_records import CountLogRecords
 from sidecar.telemetry.metrics.metrics import Metrics, open_metrics
+from sidecar.telemetry.recent.observer import NoteRecent
 
 _PAUSE_SECONDS = 0.5
 
@@ -40,6 +41,18 @@ def open_metrics_of(config: Config, index: int) -> Metrics:
     return metrics
 
 
+def note_recent_of(config: Config, index: int) -> NoteRecent:
+    """The observer for what the worker ``index`` does of late.
+
+    Raises:
+        ConfigError: there is no room for its files.
+    """
+    try:
+        return NoteRecent(config.recent, index)
+    except OSError as error:
+        raise ConfigError(f"sockets: {error}") from error
+
+
 def note_store(metrics: Metrics, access: str, outcome: str, seconds: float) -> None:
     """The store has answered, or not."""
     metrics.observe(table.STORE, seconds, access, outcome)
@@ -54,9 +67,15 @@ class Sampling:
     """Looks at the parts of one worker; ``accounts`` is ``None`` where there are none."""
 
     def __init__(
-        self, metrics: Metrics, sessions: Sessions, preparation: Preparation[Any, Any], accounts: Accounts | None
+        self,
+        metrics: Metrics,
+        recent: NoteRecent,
+        sessions: Sessions,
+        preparation: Preparation[Any, Any],
+        accounts: Accounts | None,
     ) -> None:
         self._metrics = metrics
+        self._recent = recent
         self._sessions = sessions
         self._preparation = preparation
         self._accounts = accounts
@@ -73,6 +92,7 @@ class Sampling:
     def look(self) -> None:
         """Set the gauges to what is now."""
         metrics = self._metrics
+        self._recent.look()
         metrics.set(table.UNDER_WAY, self._sessions.active)
         metrics.set(table.MEMORY, int(_STATM.read_text().split()[1]) * _PAGE_BYTES)
         for size, waiting in zip(LANES, self._preparation.waiting, strict=True):

@@ -7,6 +7,7 @@ memory, and any of them can read the files of all. https://prometheus.github.io/
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +15,9 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from sidecar.telemetry.metrics import files
 from sidecar.telemetry.metrics.table import METRICS, Metric
+
+Gauges = Mapping[str, Mapping[tuple[str, ...], float]]
+"""Gauges by name, and by the values of their labels in the order of the table."""
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """Of what :func:`scrape` returns."""
@@ -72,6 +76,22 @@ def scrape(directory: Path) -> bytes:
     registry = CollectorRegistry()
     multiprocess.MultiProcessCollector(registry, str(directory))  # type: ignore[no-untyped-call]
     return generate_latest(registry)
+
+
+def read_gauges(directory: Path) -> Gauges:
+    """The gauges of all workers, as :func:`scrape` has them. This reads files: it is not for an event loop."""
+    paths = [str(path) for path in directory.glob("gauge_*.db")]
+    families = multiprocess.MultiProcessCollector.merge(paths, accumulate=True)  # type: ignore[no-untyped-call]
+    return {
+        metric.name: {
+            tuple(sample.labels[label] for label in metric.labels): sample.value
+            for family in families
+            if family.name == metric.name
+            for sample in family.samples
+        }
+        for metric in METRICS
+        if metric.kind == "gauge"
+    }
 
 
 def _family(metric: Metric, registry: CollectorRegistry) -> Counter | Gauge | Histogram:

@@ -190,7 +190,7 @@ class LocalStack:
         given = dict(self._sidecar_settings or {})
         settings = {
             "sealing_key": str(_key_file(self._key_file.with_name("sealing.key"), 64)),
-            "admin": {"address": self.admin},
+            "admin": {"address": self.admin, "playground": f"http://127.0.0.1:{self.port}"},
             **(accounts if self._accounts else {"accounts": False}),
             **given,
             "surfaces": {"bureau": {}, **given.get("surfaces", {})},

@@ -49,8 +49,9 @@ async def start_admin(app: web.Application, address: str) -> web.AppRunner:
         ConfigError: nothing can listen there.
     """
     host, _, port = address.rpartition(":")
-    # Its own log of accesses would have the ids in paths, and none is wanted.
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=_STOP_SECONDS)
+    # Its own log of accesses would have the ids in paths, and none is wanted. Who has left waits for no answer, and
+    # the playground's request ends with the page that sent it.
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=_STOP_SECONDS, handler_cancellation=True)
     await runner.setup()
     try:
         await web.TCPSite(runner, host, int(port), reuse_port=True).start()

@@ -11,7 +11,8 @@ _HEAD = """\
 
 With [`admin.address`](configuration.md) set, `GET /metrics` there tells Prometheus the metrics of the whole node: any
 worker answers, for all of them. It needs no key, with accounts and without, and tells nothing of organizations, keys,
-users or single requests. The rest of [that interface](admin.md) does need keys.
+users or single requests. The same interface has a [status page](status.md) for people; [the rest of it](admin.md)
+needs keys.
 
 ```yaml
 scrape_configs:

@@ -27,7 +27,13 @@ class AdminConfig(Section):
 
     address: Address | None = Field(
         default=None,
-        description="`host:port` of the HTTP interface of [admin.md](admin.md) and of [metrics.md](metrics.md), without"
-        " TLS: an address of this machine alone, as `127.0.0.1:9101`, unless a proxy with TLS stands before it. Where"
-        " there are no accounts it has the metrics alone",
+        description="`host:port` of the HTTP interface of [admin.md](admin.md), of [metrics.md](metrics.md) and of the"
+        " [status page](status.md), without TLS: an address of this machine alone, as `127.0.0.1:9101`, unless a proxy"
+        " with TLS stands before it. Where there are no accounts it has the metrics alone, and at a loopback address"
+        " the status page",
+    )
+    playground: Annotated[str, Field(pattern=r"^https?://[^\s/?#@]+$")] | None = Field(
+        default=None,
+        description="base URL of Envoy's listener, as `http://127.0.0.1:8080`, to which the status page can send"
+        " requests; without it the page has no playground",
     )

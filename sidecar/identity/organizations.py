@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, delete, insert, or_, select, true, update
 from sqlalchemy.exc import IntegrityError
@@ -79,6 +80,11 @@ def find(connection: Connection, name: str) -> Organization:
 def listed(connection: Connection) -> Sequence[Organization]:
     """All organizations, the oldest first."""
     return _read(connection, true())
+
+
+def page(connection: Connection, after: str, most: int) -> Sequence[Organization]:
+    """``most`` of them by name, from the one that follows the name ``after``."""
+    return _read(connection, organizations.c.name > after, organizations.c.name, most)
 
 
 def disable(connection: Connection, organization: str) -> Organization:
@@ -163,11 +169,16 @@ def _require_same(connection: Connection, entry: Mapping[str, object]) -> None:
         raise OrganizationError(f"Another credit has been booked as {entry['id']}.")
 
 
-def _read(connection: Connection, condition: ColumnElement[bool]) -> Sequence[Organization]:
+def _read(
+    connection: Connection,
+    condition: ColumnElement[bool],
+    order: ColumnElement[Any] = organizations.c.created_at,
+    most: int | None = None,
+) -> Sequence[Organization]:
     columns = (organizations, accounts.c.balance, accounts.c.held)
     joined = organizations.join(accounts)
-    wanted = select(*columns).select_from(joined).where(condition)
-    rows = connection.execute(wanted.order_by(organizations.c.created_at, organizations.c.id))
+    wanted = select(*columns).select_from(joined).where(condition).limit(most)
+    rows = connection.execute(wanted.order_by(order, organizations.c.id))
     return [Organization(**row._mapping) for row in rows]
 
 

@@ -31,7 +31,7 @@ from sidecar.identity.trusted import Trusted
 from sidecar.responses.ids import ulid
 from sidecar.server.directing import Directing
 from sidecar.server.idempotency import Idempotency
-from sidecar.server.listeners import listen, serve_admin
+from sidecar.server.listeners import listen
 from sidecar.server.patience import Patience
 from sidecar.server.request_log import RequestLog
 from sidecar.server.storing import Storing
@@ -48,6 +48,7 @@ class Accounts(NamedTuple):
     keys."""
 
     store: Store
+    authenticator: Authenticator
     authorization: AuthorizationService
     admission: Admission
     log: RequestLog
@@ -69,8 +70,7 @@ async def accounts_of(
         ConfigError: the store's settings, its master key or an address cannot be used.
     """
     if not config.accounts:
-        async with serve_admin(config, None):
-            yield None
+        yield None
         return
     masters = MasterKeys(read_master_keys(config.stored)) if config.stores else None
     store = Store(read_store_url(config.store), told=told)
@@ -86,7 +86,9 @@ async def accounts_of(
                 idempotency = Idempotency(IdempotencyKeys(store, masters, life, config.node), admission, patience)
             authorization = AuthorizationService(surfaces, authenticator, trusted)
             log = RequestLog(store)
-            yield Accounts(store, authorization, admission, log, directing, storing, idempotency, patience)
+            yield Accounts(
+                store, authenticator, authorization, admission, log, directing, storing, idempotency, patience
+            )
     finally:
         await store.close()
 
@@ -125,8 +127,12 @@ async def keep_accounts(config: Config, store: Store, life: str) -> AsyncIterato
 def make_ledger(config: Config, lessee: Lessee | None = None) -> Ledger:
     """The ledger with the prices and default limits of ``config``; a process needs one for a store."""
     prices = {model.name: [_price(price) for price in model.prices] for model in config.models}
-    defaults = Limits(**config.admission.defaults.model_dump())
-    return Ledger(PriceList(prices, config.currency), TermsReader(defaults), lessee=lessee)
+    return Ledger(PriceList(prices, config.currency), TermsReader(default_limits(config)), lessee=lessee)
+
+
+def default_limits(config: Config) -> Limits:
+    """What an organization may have where nothing else is said."""
+    return Limits(**config.admission.defaults.model_dump())
 
 
 def new_life() -> str:

@@ -1,5 +1,5 @@
-"""What a worker serves beside Envoy, where it is configured: the usage feed and the admin interface; and what it
-writes now and then."""
+"""What a worker serves from the store beside Envoy, where it is configured, the usage feed; and what it writes now and
+then."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import grpc
 
-from sidecar.admin.app import make_app, start_admin
-from sidecar.admin.metrics import metrics_path
-from sidecar.admin.route import Tools
 from sidecar.admission.end_users import ForgetEndUsers
 from sidecar.admission.records import Adoption
 from sidecar.admission.retention import Retention
@@ -41,7 +38,6 @@ async def listen(config: Config, store: Store, authenticator: Authenticator) -> 
             running.push_async_callback(_stop_feed, await start_feed(feed, config.usage_feed.address))
             _begin(running, asyncio.create_task(_adopt(store)))
             _log.info("the usage feed is at %s", config.usage_feed.address)
-        await running.enter_async_context(serve_admin(config, Tools(store, authenticator)))
         _begin(running, asyncio.create_task(authenticator.last_used.write_forever()))
         if config.store.retention_days is not None:
             _begin(running, asyncio.create_task(repeat_forever(store, Retention(), config.store.retention_days)))
@@ -50,25 +46,6 @@ async def listen(config: Config, store: Store, authenticator: Authenticator) -> 
             _begin(running, asyncio.create_task(repeat_forever(store, Expire(), None)))
             _begin(running, asyncio.create_task(repeat_forever(store, ForgetEndUsers(), None)))
         yield
-
-
-@asynccontextmanager
-async def serve_admin(config: Config, tools: Tools | None) -> AsyncIterator[None]:
-    """Serve the admin interface, if ``config`` asks for it; without ``tools`` only what needs no accounts.
-
-    Raises:
-        ConfigError: its address cannot be had.
-    """
-    address = config.admin.address
-    if address is None:
-        yield
-        return
-    runner = await start_admin(make_app(tools, open_paths=[metrics_path(config.metrics)]), address)
-    _log.info("the admin interface is at %s", address)
-    try:
-        yield
-    finally:
-        await runner.cleanup()
 
 
 def _begin(running: AsyncExitStack, task: asyncio.Task[None]) -> None:

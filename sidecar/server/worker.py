@@ -11,7 +11,7 @@ import signal
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from math import ceil
@@ -35,6 +35,7 @@ from sidecar.killable import Pool
 from sidecar.responses.errors import ApiError
 from sidecar.responses.sealing import Sealer
 from sidecar.server.accounts import accounts_of, new_life
+from sidecar.server.administration import serve_admin
 from sidecar.server.contracts import Contracts
 from sidecar.server.elsewhere import Elsewhere
 from sidecar.server.forks import Forks
@@ -43,7 +44,7 @@ from sidecar.server.heartbeat import beat_forever
 from sidecar.server.models import load_models
 from sidecar.server.performers import make_performers
 from sidecar.server.preparation import PrepareLarge, in_forks, lanes_of_a_worker
-from sidecar.server.sampling import Sampling, note_store, open_metrics_of
+from sidecar.server.sampling import Sampling, note_recent_of, note_store, open_metrics_of
 from sidecar.server.supervisor import READY, STACKS_SIGNAL
 from sidecar.server.tracing import exporting_of
 from sidecar.server.upstream_keys import UpstreamKeys
@@ -132,7 +133,7 @@ async def _serve_until(
     processes: _Processes,
 ) -> None:
     life = new_life()
-    metrics = open_metrics_of(config, index)
+    metrics, recent = open_metrics_of(config, index), note_recent_of(config, index)
     traces = exporting_of(config, index)
     with (
         lanes_of_a_worker(processes.prepare_large) as preparation,
@@ -141,7 +142,10 @@ async def _serve_until(
     ):
         images = ImageLoader(config.images, processes.decoders, threads)
         contracts, keys = Contracts(config.triton.address), UpstreamKeys(config.upstreams)
-        async with accounts_of(config, surfaces, life, partial(note_store, metrics)) as accounts:
+        async with (
+            accounts_of(config, surfaces, life, partial(note_store, metrics)) as accounts,
+            AsyncExitStack() as beside,
+        ):
             admission, storing = (accounts.admission, accounts.storing) if accounts else (None, None)
             performers = make_performers(
                 preparation,
@@ -160,13 +164,14 @@ async def _serve_until(
             upstream = Client(server, _UPSTREAM_LIMITS) if server is not None else None
             known_wires = wires(upstream) if upstream is not None else WIRES
             tracing = traces.tracing if traces is not None else None
-            observers: list[Observer] = [AccessLog(), BrokenCharacters(), contracts, CountExchanges(metrics)]
+            observers: list[Observer] = [AccessLog(), BrokenCharacters(), contracts, CountExchanges(metrics), recent]
             if tracing is not None:
                 # First: it knows the id of a trace that begins here.
                 observers.insert(0, tracing)
             sessions = Sessions(
                 keys.read_into(catalog), surfaces, performers, observers, wires=known_wires, tracer=tracing
             )
+            await beside.enter_async_context(serve_admin(config, accounts, sessions))
             if storing is not None and index == 0:
                 await storing.look_at_keys()
             service = await _listen(config, index, sessions, accounts.authorization if accounts else None)
@@ -175,7 +180,7 @@ async def _serve_until(
                 asyncio.create_task(contracts.keep(sessions)),
                 asyncio.create_task(keys.keep(sessions)),
                 asyncio.create_task(beat_forever(tell_ready(), config.watchdog)),
-                asyncio.create_task(Sampling(metrics, sessions, preparation, accounts).run_forever()),
+                asyncio.create_task(Sampling(metrics, recent, sessions, preparation, accounts).run_forever()),
             ]
             await stop.wait()
             await _drain(service, sessions, config.drain)

@@ -12,6 +12,8 @@ from contextlib import AsyncExitStack, suppress
 import httpx2
 import pytest
 
+from sidecar.config.load import load
+from sidecar.telemetry.recent.steps import Count, read_steps
 from stack.local import SCRIPTED, LocalStack
 from stack.triton import Triton
 from tests.core.telemetry.scraped import Scraped
@@ -105,6 +107,9 @@ async def test_workers_come_together_and_a_killed_one_leaves_its_counts(bare: Lo
         # Envoy gives to whom has fewer, more or less.
         other = await until(bare, "responses_streams_in_flight", *range(1, 8))
         assert other.value(requests, **completed) == answered
+        # So do the steps of the status page.
+        steps = read_steps(load(bare.sidecar.config).recent, time.time())
+        assert sum(step[Count.REQUESTS] for step in steps) >= answered
     await until(bare, "responses_worker_starts_total", 3)
     again = await until(bare, "responses_workers", 2)
     assert again.value(requests, **completed) == answered

@@ -1,0 +1,1 @@
+"""The status page: what the node does, for a person to look at, and a playground. See docs/status.md."""

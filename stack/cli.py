@@ -208,7 +208,11 @@ def _tell(stack: LocalStack, ending: str) -> None:
     PUBLIC_STATE.touch(mode=0o600)
     PUBLIC_STATE.write_text(json.dumps(state, indent=2) + "\n")
     console.print(
-        how_to_use(stack.url, stack.api_key, models, stack.bureau_url, stack.project_key), markup=False, soft_wrap=True
+        how_to_use(
+            stack.url, stack.api_key, models, stack.bureau_url, stack.project_key, f"http://{stack.admin}/status/"
+        ),
+        markup=False,
+        soft_wrap=True,
     )
     console.print(f"The stack is ready; its logs are in {RUN.relative_to(ROOT)}/. {ending}")
 
@@ -241,6 +245,7 @@ def test(context: typer.Context) -> None:
         setup.install_systemd(progress)
         setup.install_triton(progress)
         setup.install_node_packages(progress)
+        setup.install_browser(progress)
         setup.install_python_clients(progress)
         setup.install_schemathesis(progress)
     check()

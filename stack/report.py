@@ -48,12 +48,13 @@ class Steps:
         self._step = None
 
 
-def how_to_use(url: str, api_key: str, models: list[str], bureau_url: str, project_key: str) -> str:
+def how_to_use(url: str, api_key: str, models: list[str], bureau_url: str, project_key: str, status_url: str) -> str:
     """The URL, the key, the models, a ``curl`` line and a Python snippet that work as they stand."""
     return f"""
   URL     {url}
   Key     {api_key}
   Models  {", ".join(models)}
+  Status  {status_url}
 
   The bureau surface (docs/bureau.md): {bureau_url}
   with the key {project_key}

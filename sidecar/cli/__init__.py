@@ -15,6 +15,7 @@ import typer
 
 from sidecar.cli import config as config_commands
 from sidecar.cli import directives, keys, orgs, requests, sessions, store, stored
+from sidecar.cli.examples import show_examples
 from sidecar.cli.ledger import reconcile, usage
 from sidecar.cli.options import ConfigFile as _ConfigFile
 from sidecar.cli.options import address_of
@@ -156,6 +157,9 @@ def worker(config: _ConfigFile, index: Annotated[int, typer.Option("--index")]) 
     except ConfigError as error:
         typer.echo(str(error.in_file(config)))
         raise typer.Exit(2) from error
+
+
+show_examples(app)
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from sidecar.cli import config as config_commands
-from sidecar.cli import directives, keys, orgs, requests, sessions, store, stored
+from sidecar.cli import directives, envoy, keys, orgs, requests, sessions, store, stored
 from sidecar.cli.examples import show_examples
 from sidecar.cli.ledger import reconcile, usage
 from sidecar.cli.options import ConfigFile as _ConfigFile
@@ -25,6 +25,7 @@ from sidecar.config.models import Config
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 app.add_typer(config_commands.app, name="config")
 app.add_typer(directives.app, name="directives")
+app.add_typer(envoy.app, name="envoy")
 app.add_typer(orgs.app, name="orgs")
 app.add_typer(keys.app, name="keys")
 app.add_typer(sessions.app, name="sessions")

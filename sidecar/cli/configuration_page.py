@@ -75,8 +75,8 @@ signal ends them at once. SIGHUP does nothing.
 ## Envoy's own limits
 
 What the configuration allows, Envoy must allow too: Envoy's timeouts must be longer than the sidecar's, which can tell
-the client what happened, and its limits of size larger. What `sidecar/envoy/` renders keeps to that: these values are
-the least and grow with the configuration; `client_stall_timeout` falls.
+the client what happened, and its limits of size larger. What `responses-sidecar envoy render` writes keeps to that
+([envoy.md](envoy.md)): these values are the least and grow with the configuration; `client_stall_timeout` falls.
 
 """
 

@@ -14,6 +14,7 @@ EXAMPLES = {
     "reconcile": "responses-sidecar reconcile --config sidecar.yaml",
     "config schema": "responses-sidecar config schema > schema.json",
     "config show": "responses-sidecar config show --config sidecar.yaml",
+    "envoy render": "responses-sidecar envoy render --config sidecar.yaml --form local > envoy.yaml",
     "orgs create": "responses-sidecar orgs create acme --config sidecar.yaml",
     "orgs list": "responses-sidecar orgs list --config sidecar.yaml",
     "orgs disable": "responses-sidecar orgs disable acme --config sidecar.yaml",

@@ -37,6 +37,7 @@ def settings_of(
         log_path=access_log,
         wire=wire,
         accounts=config.accounts,
+        trusted=config.identity.trusted,
         surfaces=("node",) if config.surfaces.bureau is None else ("node", "bureau"),
         max_request_bytes=max(EnvoySettings.max_request_bytes, 2 * largest),
         client_stall_timeout=min([EnvoySettings.client_stall_timeout, *(m.token_timeout / 2 for m in config.models)]),

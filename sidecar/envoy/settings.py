@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from sidecar.config.identity import TrustedIdentity
 from sidecar.config.upstreams import UpstreamConfig
 
 Wire = Literal["tunnel", "direct", "origin"]
@@ -42,12 +43,17 @@ class Traces:
 class EnvoySettings:
     """What the templates leave open.
 
-    ``triton`` are the hosts and ports of gRPC that requests are spread over. Without ``accounts`` nobody is asked for
-    a key. ``surfaces`` are those that are served, the node's first. The ``threads`` serve connections. Sizes are in
-    bytes, timeouts in seconds; both idle timeouts are longer than the sidecar's own timers, which end a silent stream
-    first. ``max_connections`` is how many connections all clients may have together, ``request_timeout`` how long a
-    request may take until its last byte has come. ``upstreams`` are those that speak the Responses API; where they
-    name no certificates, those of ``ca_file`` are trusted. Without ``traces`` Envoy makes no spans of its own.
+    ``address`` and ``port`` are where clients connect, with TLS where there are ``certificate`` and its
+    ``certificate_key``, both in PEM. ``triton`` are the hosts and ports of gRPC that requests are spread over. Without
+    ``accounts`` nobody is asked for a key; ``trusted`` is where authentication of the operator's own leaves what it has
+    found out, which counts only where our parts are merged into that operator's Envoy. ``surfaces`` are those that are
+    served, the node's first. The ``threads`` serve connections.
+
+    Sizes are in bytes, timeouts in seconds; both idle timeouts are longer than the sidecar's own timers, which end a
+    silent stream first. ``max_connections`` is how many connections all clients may have together, ``request_timeout``
+    how long a request may take until its last byte has come. ``upstreams`` are those that speak the Responses API;
+    where they name no certificates, those of ``ca_file`` are trusted. Without ``traces`` Envoy makes no spans of its
+    own; one that is not ours makes none for us.
     """
 
     port: int
@@ -55,8 +61,12 @@ class EnvoySettings:
     worker_sockets: Sequence[Path]
     triton: Sequence[tuple[str, int]]
     log_path: Path
+    address: str = "127.0.0.1"
+    certificate: Path | None = None
+    certificate_key: Path | None = None
     wire: Wire = "tunnel"
     accounts: bool = True
+    trusted: TrustedIdentity | None = None
     surfaces: Sequence[str] = ("node",)
     threads: int = 2
     # Above the sidecar's own limit: the sidecar reads a body to its end and names its size, where Envoy would close the

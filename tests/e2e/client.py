@@ -13,6 +13,7 @@ import httpx2
 from conformance.sse import ReceivedEvent
 from stack.local import LocalStack
 from tests.core.sse import whole_stream
+from tests.e2e.drivers import Access
 
 
 def script(*steps: Any, **body: Any) -> dict[str, Any]:
@@ -23,8 +24,8 @@ def script(*steps: Any, **body: Any) -> dict[str, Any]:
 class Client:
     """Asks a stack's Responses endpoint. Close it as an async context manager."""
 
-    def __init__(self, stack: LocalStack, **settings: Any) -> None:
-        headers = {"authorization": f"Bearer {stack.api_key}"}
+    def __init__(self, stack: LocalStack | Access, **settings: Any) -> None:
+        headers = {"authorization": f"Bearer {stack.api_key}", **settings.pop("headers", {})}
         limits = httpx2.Limits(max_connections=None)
         self.http = httpx2.AsyncClient(headers=headers, timeout=60, limits=limits, **settings)
         self.url = f"{stack.url}/responses"

@@ -1,7 +1,8 @@
-"""``./dev goldens``: writes the expected files of all cases anew."""
+"""``./dev goldens``: writes the expected files of all cases anew, and the outlines of Envoy's configuration."""
 
 from __future__ import annotations
 
+from tests.core.envoy.outlines import write_outlines
 from tests.core.goldens.cases import CASES, expected_files, kept_files
 
 for case in CASES:
@@ -10,3 +11,4 @@ for case in CASES:
         (case / name).unlink()
     for name, text in files.items():
         (case / name).write_text(text, encoding="utf-8")
+write_outlines()

@@ -87,6 +87,8 @@ def test_the_page_shows_the_node(seen: Seen) -> None:
     (row,) = (row for row in page["models"] if row.startswith("scripted\n"))
     assert all(words in row for words in ("ready", "token_level", "hermes", "32,768"))
     assert any(seen.failed in row for row in page["failures"])
+    # What is selected in it to be copied stays so.
+    assert page["stays"]
 
 
 def test_organizations_are_for_who_has_a_key(seen: Seen, stack: LocalStack) -> None:

@@ -31,6 +31,11 @@ await withBrowser(async (browser) => {
   await page.locator("#key").fill(key);
   await page.locator("#key").press("Enter");
   await page.locator(".organization").first().waitFor();
+  const row = await page.locator("#models tbody tr").first().elementHandle();
+  await page.waitForResponse(/data\/node/);
+  // The one before has been shown by now.
+  await page.waitForResponse(/data\/node/);
+  const stays = await row.evaluate((element) => element.isConnected);
   const kept = await page.evaluate(() => [location.href, document.cookie, { ...localStorage }, { ...sessionStorage }]);
   const seen = {
     title: await page.title(),
@@ -45,6 +50,7 @@ await withBrowser(async (browser) => {
     tabs,
     read,
     kept,
+    stays,
     faults: page.faults,
     light: { wider: await page.evaluate(wider), ground: await page.evaluate(ground) },
   };

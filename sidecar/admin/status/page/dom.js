@@ -20,6 +20,16 @@ function filled(element, attributes, children) {
   return element;
 }
 
+/** A part of the page that is made anew only where what it shows has changed: what is selected in it stays so. */
+export class Shown {
+  update(value, show) {
+    const text = JSON.stringify(value);
+    if (text === this.text) return;
+    this.text = text;
+    show(value);
+  }
+}
+
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 

@@ -1,12 +1,14 @@
 // Asks for the node's data every few seconds while the page is seen, and shows them.
 
-import { hasKey, read, Refused, useKey } from "./data.js";
-import { brief, count, duration, find, make, some } from "./dom.js";
+import { read, Refused, useKey } from "./data.js";
+import { brief, count, duration, find, Shown, some } from "./dom.js";
+import { Organizations } from "./organizations.js";
 import { Playground } from "./playground.js";
 import { Plot } from "./plot.js";
-import { organizationCard, showFailures, showModels } from "./tables.js";
+import { showFailures, showModels } from "./tables.js";
 
 const PAUSE_MS = 3000;
+const ORGANIZATIONS_EVERY = 5;
 
 const plots = {
   streams: new Plot({
@@ -45,15 +47,16 @@ const plots = {
 };
 find("plots").append(...Object.values(plots).map((plot) => plot.root));
 const playground = new Playground();
-let organizations = [];
+const organizations = new Organizations();
+const [shownModels, shownFailures] = [new Shown(), new Shown()];
 
 function show(node) {
   document.title = `${node.node} – status`;
   find("node").textContent = node.node;
   find("summary").textContent = summary(node);
   showHour(node.hour, node.now);
-  showModels(find("models"), node.models);
-  showFailures(find("failures"), node.failures);
+  shownModels.update(node.models, (models) => showModels(find("models"), models));
+  shownFailures.update(node.failures, (failures) => showFailures(find("failures"), failures));
   for (const part of document.querySelectorAll("[data-needs]")) {
     part.hidden = !node[part.dataset.needs];
   }
@@ -102,36 +105,22 @@ async function refresh() {
   }
 }
 
-async function showOrganizations(after) {
-  const root = find("organizations");
-  if (!hasKey()) {
-    root.replaceChildren(make("p", { class: "summary" }, "They are shown to who has a key with the scope admin: enter it above."));
-    return;
-  }
-  try {
-    const page = await read(`data/organizations?after=${encodeURIComponent(after)}`);
-    organizations = after ? [...organizations, ...page.data] : page.data;
-    root.replaceChildren(...organizations.map((one) => organizationCard(one, page.currency)));
-    find("more").hidden = !page.has_more;
-  } catch (error) {
-    root.replaceChildren(make("p", { class: "alert" }, error.message));
-  }
-}
-
 find("key-form").addEventListener("submit", async (event) => {
   event.preventDefault();
   useKey(find("key").value.trim());
   await refresh();
-  await showOrganizations("");
+  await organizations.refresh();
 });
-find("more").addEventListener("click", () => showOrganizations(organizations.at(-1).name));
 
+/** Ask again and again while somebody looks; for organizations, which the store is asked for, not each time. */
 async function keepFresh() {
-  for (;;) {
-    if (document.visibilityState === "visible") await refresh();
+  for (let time = 0; ; time += 1) {
+    if (document.visibilityState === "visible") {
+      await refresh();
+      if (time % ORGANIZATIONS_EVERY === 0) await organizations.refresh();
+    }
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
 }
 
-showOrganizations("");
 keepFresh();

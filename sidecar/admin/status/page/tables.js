@@ -82,7 +82,7 @@ export function organizationCard(organization, currency) {
   const rest = rows.slice(SHOWN);
   return make(
     "article",
-    { class: "organization card" },
+    { class: "organization card", "data-id": organization.id },
     make(
       "h3",
       {},

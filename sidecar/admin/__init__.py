@@ -1,1 +1,1 @@
-"""The HTTP interface for an operator's own programs: sessions of a console's users."""
+"""The HTTP interface for an operator: sessions of a console's users, metrics, the status page."""

@@ -41,9 +41,10 @@ store:
 # surfaces:
 #   bureau: {store: false, encrypted_reasoning: "off"}
 
-# Metrics for Prometheus and the interface for an operator's programs.
+# Metrics for Prometheus, a status page, and the interface for an operator's programs. `playground` is Envoy's listener.
 # admin:
 #   address: 127.0.0.1:9101
+#   playground: http://127.0.0.1:8080
 """
 
 

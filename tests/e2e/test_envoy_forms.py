@@ -18,12 +18,13 @@ import trustme
 import yaml
 from openai.types.responses import FunctionToolParam
 
+from sidecar.config.identity import TrustedIdentity
 from sidecar.config.load import load
 from sidecar.envoy.derive import settings_of
 from sidecar.envoy.gateway import Gateway, render_gateway
 from sidecar.envoy.istio import Workload, render_istio
 from sidecar.envoy.render import render, render_egress, render_existing
-from sidecar.envoy.settings import EnvoySettings
+from sidecar.envoy.settings import EnvoySettings, Wire
 from stack.envoy import Envoy, validate
 from stack.local import SCRIPTED, LocalStack
 from stack.net import free_port
@@ -44,6 +45,7 @@ from tests.e2e.test_generation import CALL, WEATHER
 MIB = 1024 * 1024
 PATH = "/v1/infer/responses"
 HOST = "responses.example.com"
+TRUSTED_CLAIMS = {"organization": {"claim": "org"}, "user": {"claim": "sub"}}
 
 
 @dataclass(frozen=True)
@@ -282,6 +284,24 @@ async def test_the_models_are_listed_and_the_document_needs_no_credential(form: 
     assert (document.status_code, "paths" in document.json()) == (200, True)
 
 
+async def test_both_surfaces_are_served(form: Behind, client: Client) -> None:
+    base = form.access.url.removesuffix("/infer")
+    document = await client.http.get(f"{base}/openapi.json", headers={"authorization": ""})
+    assert (document.status_code, "/v1/responses" in document.json()["paths"]) == (200, True)
+    refused = await client.http.get(f"{base}/models", headers={"authorization": ""})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (401, "unauthorized")
+    assert refused.json()["error"]["request_id"] == refused.headers["x-request-id"]
+
+
+@pytest.mark.parametrize("wire", ["direct", "origin"])
+def test_an_operator_s_envoy_takes_the_other_wires(wire: Wire, tmp_path: Path) -> None:
+    settings = replace(lone_settings(tmp_path, wire), trusted=TrustedIdentity.model_validate(TRUSTED_CLAIMS))
+    parts = yaml.safe_load(render_existing(settings))
+    file = tmp_path / "merged.yaml"
+    file.write_text(yaml.safe_dump(operator.merge(operator.before(settings), parts, with_egress=True)))
+    validate(file)
+
+
 @pytest.mark.parametrize("name", ["existing", "envoy-gateway"])
 async def test_a_sidecar_that_is_not_there_is_told_in_the_shape_of_the_api(name: str, tmp_path: Path) -> None:
     with FORMS[name](Place(lone_settings(tmp_path, "tunnel"), tmp_path)) as form:
@@ -360,7 +380,7 @@ class Load:
     async def goes_on(self) -> None:
         """Wait until a while's answers have been whole."""
         before = self.whole
-        await eventually(lambda: self.whole >= before + 20, 60)
+        await eventually(lambda: self.whole >= before + 16, 60)
 
 
 async def test_of_two_tritons_one_is_killed_and_the_other_drained(forms: dict[str, Behind], tritons: Tritons) -> None:

@@ -1,34 +1,24 @@
-"""An operator's own authentication: Envoy's filter for JSON Web Tokens, which tells the organization in a header."""
+"""An operator's own authentication as docs/envoy.md has it: JSON Web Tokens, whose organization comes in a header."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import yaml
+
+from stack.paths import ROOT
 from tests.e2e.test_own_authentication import jwks, token
 
-TRUSTED = {"identity": {"trusted": {"organization": {"header": "x-tenant"}}}}
+_BLOCKS = [block.partition("```")[0] for block in (ROOT / "docs" / "envoy.md").read_text().split("```yaml\n")[1:]]
+TRUSTED: dict[str, Any] = yaml.safe_load(_BLOCKS[0])
 """The sidecar's settings."""
 
 
 def jwt_filter() -> dict[str, Any]:
-    """The filter, which wants a token on all paths but the documents'."""
-    provider = {
-        "issuer": "https://login.example.com",
-        "audiences": ["responses"],
-        "local_jwks": {"inline_string": jwks()},
-        "claim_to_headers": [{"header_name": "x-tenant", "claim_name": "org"}],
-    }
-    return {
-        "name": "envoy.filters.http.jwt_authn",
-        "typed_config": {
-            **typed("envoy.extensions.filters.http.jwt_authn.v3.JwtAuthentication"),
-            "providers": {"company": provider},
-            "rules": [
-                {"match": {"path": "/v1/infer/openapi.json"}},
-                {"match": {"prefix": "/"}, "requires": {"provider_name": "company"}},
-            ],
-        },
-    }
+    """The filter, with the keys that sign the tests' tokens."""
+    found: dict[str, Any] = yaml.safe_load(_BLOCKS[1])
+    found["typed_config"]["providers"]["company"]["local_jwks"] = {"inline_string": jwks()}
+    return found
 
 
 def credential() -> str:

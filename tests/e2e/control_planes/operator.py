@@ -43,7 +43,7 @@ def merge(config: dict[str, Any], parts: dict[str, Any], *, with_egress: bool) -
     manager["route_config"]["virtual_hosts"][0]["routes"][:0] = parts["routes"]
     resources["clusters"] += parts["clusters"]
     if with_egress:
-        resources["listeners"] += parts["listeners"]
+        resources["listeners"] += parts.get("listeners", [])
         resources["clusters"] += parts["egress_clusters"]
     return config
 

@@ -261,7 +261,9 @@ def test(context: typer.Context) -> None:
         os.environ.setdefault("COVERAGE_CORE", "sysmon")
     if context.args:
         _become(sys.executable, "-m", "pytest", *context.args)
-    runs = [subprocess.run([sys.executable, "-m", "pytest", *run], cwd=ROOT, check=False) for run in _TEST_RUNS]
+    # The slowest are told, so that nobody has to search for them when all takes too long.
+    command = [sys.executable, "-m", "pytest", "--durations=25"]
+    runs = [subprocess.run([*command, *run], cwd=ROOT, check=False) for run in _TEST_RUNS]
     if any(run.returncode for run in runs):
         raise StackError("Some tests failed.")
 

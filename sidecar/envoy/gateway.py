@@ -31,7 +31,6 @@ _LISTENER = "type.googleapis.com/envoy.config.listener.v3.Listener"
 _ROUTES = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
 _CLUSTER = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 _MANAGER = "..filters[?(@.name=='envoy.filters.network.http_connection_manager')].typed_config"
-_BUFFER_BYTES = 1048576
 
 
 @dataclass(frozen=True)
@@ -137,8 +136,9 @@ def _patch_policy(parts: Document, surfaces: dict[str, Surface], gateway: Gatewa
 
 
 def _listener(parts: Document, gateway: Gateway) -> Iterator[Document]:
-    """The connection manager's members, then its filters: the first before all, the others at the policy's."""
-    yield {"op": "add", "path": "/per_connection_buffer_limit_bytes", "value": _BUFFER_BYTES}
+    """Its members and the connection manager's, then the filters: the first before all, the others at the policy's."""
+    for name, value in parts["listener"].items():
+        yield {"op": "add", "path": f"/{name}", "value": value}
     for name, value in parts["http_connection_manager"].items():
         yield {"op": "add", "jsonPath": _MANAGER, "path": f"/{name}", "value": value}
     filters = {one["name"]: one for one in parts["http_filters"]}

@@ -38,6 +38,7 @@ def render_istio(settings: EnvoySettings, workload: Workload) -> str:
     patches = [
         *(_added("CLUSTER", cluster) for cluster in (*parts["clusters"], *parts["egress_clusters"])),
         *(_added("LISTENER", listener) for listener in parts.get("listeners", ())),
+        _patch("LISTENER", {"context": _INBOUND, "listener": {"name": "virtualInbound"}}, "MERGE", parts["listener"]),
         *_manager(parts, settings.port),
         *(_route(route, settings.port) for route in reversed(parts["routes"])),
     ]

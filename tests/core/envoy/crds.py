@@ -33,7 +33,7 @@ _PORT = {"type": "integer", "minimum": 0, "maximum": 4294967295}
 _FILTER = _object({"name": TEXT}, subFilter=_object({"name": TEXT}))
 _MATCH = _object(
     {"context": {"enum": ["ANY", "SIDECAR_INBOUND", "SIDECAR_OUTBOUND", "GATEWAY", "WAYPOINT"]}},
-    listener=_object({"portNumber": _PORT, "filterChain": _object({"filter": _FILTER})}),
+    listener=_object({}, name=TEXT, portNumber=_PORT, filterChain=_object({"filter": _FILTER})),
     routeConfiguration=_object({"portNumber": _PORT}),
 )
 _APPLY_TO = {"enum": ["LISTENER", "NETWORK_FILTER", "HTTP_FILTER", "ROUTE_CONFIGURATION", "HTTP_ROUTE", "CLUSTER"]}

@@ -63,7 +63,8 @@ def outline(form: str, documents: list[Any]) -> str:
 
 
 def _existing(parts: dict[str, Any]) -> Iterator[str]:
-    yield from (f"http_connection_manager: {name}" for name in parts["http_connection_manager"])
+    for member in ("listener", "http_connection_manager"):
+        yield from (f"{member}: {name}" for name in parts[member])
     for member in ("http_filters", "routes", "listeners", "clusters", "egress_clusters"):
         yield from (f"{member}: {one['name']}" for one in parts[member])
 
@@ -76,7 +77,8 @@ def _egress(config: dict[str, Any]) -> Iterator[str]:
 def _istio(document: dict[str, Any]) -> Iterator[str]:
     yield document["kind"]
     for one in document["spec"]["configPatches"]:
-        yield f"{one['applyTo']} {one['patch']['operation']} {one['patch']['value']['name']}"
+        value = one["patch"]["value"]
+        yield f"{one['applyTo']} {one['patch']['operation']} {value.get('name') or ' '.join(value)}"
 
 
 def _envoy_gateway(document: dict[str, Any]) -> Iterator[str]:

@@ -105,9 +105,14 @@ def _http_route(resources: dict[str, Any], match: dict[str, Any], patch: dict[st
         host["routes"].insert(0, patch["value"])
 
 
-def _listener(resources: dict[str, Any], _match: dict[str, Any], patch: dict[str, Any]) -> None:
-    assert patch["operation"] == "ADD"
-    resources["listeners"].append(patch["value"])
+def _listener(resources: dict[str, Any], match: dict[str, Any], patch: dict[str, Any]) -> None:
+    if patch["operation"] == "ADD":
+        resources["listeners"].append(patch["value"])
+        return
+    assert patch["operation"] == "MERGE"
+    (found,) = (one for one in resources["listeners"] if one["name"] == match["listener"]["name"])
+    assert not found.keys() & patch["value"].keys()
+    found.update(patch["value"])
 
 
 def _cluster(resources: dict[str, Any], _match: dict[str, Any], patch: dict[str, Any]) -> None:

@@ -35,6 +35,7 @@ def merge(config: dict[str, Any], parts: dict[str, Any], *, with_egress: bool) -
     """``config`` with our parts; without its egress where an Envoy of the form for that runs beside it."""
     resources = config["static_resources"]
     manager = resources["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
+    resources["listeners"][0].update(parts["listener"])
     ours = parts["http_connection_manager"]
     manager["local_reply_config"]["mappers"][:0] = ours.pop("local_reply_config")["mappers"]
     assert not ours.keys() & manager.keys()

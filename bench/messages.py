@@ -19,7 +19,7 @@ from sidecar.backends.triton.protocol.service_pb2 import (
 STREAM_INFER = SERVICE + "ModelStreamInfer"
 _MODEL = "bench"
 LIVE = b"\x08\x01"
-"""``ServerLiveResponse`` of a server that lives."""
+"""``ServerLiveResponse`` of a server that lives, and ``ModelReadyResponse`` of a model that is ready."""
 
 INPUTS = {
     "input_ids": ("INT32", [-1]),
@@ -92,4 +92,5 @@ def unary_responses() -> dict[str, bytes]:
         SERVICE + "ModelMetadata": framed(metadata.SerializeToString()),
         SERVICE + "ModelConfig": framed(ModelConfigResponse(config=config).SerializeToString()),
         SERVICE + "ServerLive": framed(LIVE),
+        SERVICE + "ModelReady": framed(LIVE),
     }

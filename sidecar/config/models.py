@@ -44,8 +44,8 @@ class TritonConfig(Section):
 
     address: Address | None = Field(
         default=None,
-        description="`host:port` of Triton's gRPC service, asked again and again what its models are; needed where one"
-        " of the models is Triton's",
+        description="`host:port` of Triton's gRPC service, asked again and again what its models are, and, where"
+        " Envoy has no egress listener, whether they answer; needed where one of the models is Triton's",
     )
     upstream: Annotated[str, Field(pattern=r"^(unix:.+|[^\s:]+:\d{1,5})$")] | None = Field(
         default=None,
@@ -351,6 +351,11 @@ class Config(Section):
     def recent(self) -> Path:
         """The directory in which they keep what they have done of late."""
         return self.sockets / "recent"
+
+    @property
+    def health(self) -> Path:
+        """The directory in which the workers tell each other whether the models answer."""
+        return self.sockets / "health"
 
     def socket(self, index: int) -> Path:
         """The socket of the worker ``index``."""

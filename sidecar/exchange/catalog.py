@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from sidecar.backends.failure import Failure
 from sidecar.backends.triton.contracts.contract import Contract
 from sidecar.config.models import ModelConfig
 from sidecar.config.upstreams import NativeModelConfig, UpstreamConfig
@@ -20,7 +21,7 @@ class ServedModel:
 
     ``style`` is how it writes. ``created`` is when its files were made, in seconds since the epoch. ``notes`` are what
     its operator and its clients should know of how it is served, a sentence each. ``contract`` is ``None`` until Triton
-    has been asked.
+    has been asked. While there is an ``outage``, requests are refused with it.
     """
 
     settings: ModelConfig
@@ -29,11 +30,17 @@ class ServedModel:
     created: int = 0
     notes: tuple[str, ...] = ()
     contract: Contract | None = None
+    outage: Failure | None = None
 
     @property
     def name(self) -> str:
         """Its name on the wire."""
         return self.settings.name
+
+    @property
+    def ready(self) -> bool:
+        """Whether requests for it are taken."""
+        return self.contract is not None and self.outage is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +48,14 @@ class Route:
     """One way to a model that upstreams serve.
 
     ``model`` is what the upstream calls it, ``features`` are those that it is certified for. ``authorization`` is the
-    header with the upstream's key, empty where it has none.
+    header with the upstream's key, empty where it has none. While it ``rests`` requests do without it.
     """
 
     upstream: UpstreamConfig
     model: str
     features: frozenset[str]
     authorization: str = field(default="", repr=False)
+    rests: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,19 +119,45 @@ class Catalog:
 
     def with_contract(self, name: str, contract: Contract) -> Catalog:
         """The same catalog, in which the model ``name``, one of Triton's, speaks ``contract``."""
-        return self._with(
-            replace(model, contract=contract) if isinstance(model, ServedModel) and model.name == name else model
-            for model in self._models
-        )
+        return self._with_triton_model(name, lambda model: replace(model, contract=contract))
+
+    def with_outage(self, name: str, outage: Failure | None) -> Catalog:
+        """The same catalog, in which requests for the model ``name``, one of Triton's, meet ``outage``."""
+        return self._with_triton_model(name, lambda model: replace(model, outage=outage))
 
     def with_authorizations(self, authorizations: Mapping[str, str]) -> Catalog:
         """The same catalog, in which the upstreams of these names are sent these ``authorization`` headers."""
 
-        def authorized(route: Route) -> Route:
+        def authorized(model: ServedNative, route: Route) -> Route:
             return replace(route, authorization=authorizations.get(route.upstream.name, route.authorization))
 
+        return self._with_routes(authorized)
+
+    def with_rest(self, name: str, upstream: str, *, rests: bool) -> Catalog:
+        """The same catalog, in which the routes of the model ``name`` to an upstream rest, or no longer do."""
+
+        def changed(model: ServedNative, route: Route) -> Route:
+            return replace(route, rests=rests) if (model.name, route.upstream.name) == (name, upstream) else route
+
+        return self._with_routes(changed)
+
+    def resting(self) -> frozenset[tuple[str, str]]:
+        """The routes that rest: models' names, and upstreams'."""
+        natives = [model for model in self._models if isinstance(model, ServedNative)]
+        return frozenset(
+            (model.name, route.upstream.name) for model in natives for route in model.routes if route.rests
+        )
+
+    def _with_triton_model(self, name: str, change: Callable[[ServedModel], ServedModel]) -> Catalog:
         return self._with(
-            replace(model, routes=tuple(map(authorized, model.routes))) if isinstance(model, ServedNative) else model
+            change(model) if isinstance(model, ServedModel) and model.name == name else model for model in self._models
+        )
+
+    def _with_routes(self, change: Callable[[ServedNative, Route], Route]) -> Catalog:
+        return self._with(
+            replace(model, routes=tuple(change(model, route) for route in model.routes))
+            if isinstance(model, ServedNative)
+            else model
             for model in self._models
         )
 

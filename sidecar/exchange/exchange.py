@@ -64,6 +64,11 @@ class Exchange:
         return type(self._phase)
 
     @property
+    def heard_at(self) -> float:
+        """When the upstream was last heard of in an answer under way; minus infinity where none has begun."""
+        return self._phase.heard_at
+
+    @property
     def due_at(self) -> float:
         """When a ``Tick`` will change something, on the clock of the events; infinity while none will."""
         return min(self._phase.due_at, self._phase.deadline_at)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sidecar.backends.native.failures import UNREACHABLE
 from sidecar.backends.native.request import compaction_body, estimated_tokens, image_places, request_body
 from sidecar.backends.native.response import Telling
 from sidecar.exchange.asks import Facts
@@ -133,7 +134,7 @@ def native_plan(
     if compacts:
         check_compaction(directives)
     supporting = _routes(model, needs, len(before), compacts=compacts)
-    routes = permitted(directives, named, model, supporting)
+    routes = _awake(model, permitted(directives, named, model, supporting))
     searches = _searches(values, needs)
     ids = ResponseIds(ulid(int(event.unix_time * 1000), facts.entropy[:10]))
     created = int(event.unix_time)
@@ -201,6 +202,14 @@ def _routes(model: ServedNative, needs: dict[str, str], earlier: int, *, compact
         message = f"'{param}': this model has no route that is certified for {name}."
         raise ApiError("unsupported_parameter", message, param)
     return found
+
+
+def _awake(model: ServedNative, routes: Sequence[int]) -> tuple[int, ...]:
+    """Those of the ``routes`` that do not rest; raises :class:`ApiError` where all do."""
+    awake = tuple(index for index in routes if not model.routes[index].rests)
+    if not awake:
+        raise ApiError(UNREACHABLE.code, UNREACHABLE.message)
+    return awake
 
 
 def _searches(values: Json, needs: dict[str, str]) -> int:

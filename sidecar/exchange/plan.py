@@ -12,6 +12,7 @@ from typing import Self
 
 from sidecar.backends.triton import call
 from sidecar.backends.triton.contracts.contract import Contract, Generation
+from sidecar.backends.triton.errors import STARTING
 from sidecar.backends.triton.frames import frame
 from sidecar.backends.triton.reader import TritonReader
 from sidecar.exchange.asks import Ask, Facts
@@ -185,7 +186,9 @@ def make_plan(facts: Facts, earlier: Earlier | None = None) -> Plan | Continued:
     settings, contract = model.settings, model.contract
     check_limits(request, event.body_bytes, settings.limits)
     if contract is None:
-        raise ApiError("infer_backend_unavailable", "The model runtime is starting; try again shortly.")
+        raise ApiError(STARTING.code, STARTING.message)
+    if model.outage is not None:
+        raise ApiError(model.outage.code, model.outage.message)
     if request.previous_response_id is not None and before is None:
         return Continued(request.previous_response_id)
     before = before or []

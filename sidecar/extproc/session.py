@@ -69,7 +69,7 @@ class Session:
         self.delivered = exchange.report.delivered
         """Where the transport notes what it has handed over."""
         self._transport: Transport = transport
-        self._exchange = exchange
+        self.exchange = exchange
         self._driver = Driver(exchange, performers, observers, clock, self._send_all)
         self._clock = clock
         self._monotonic = clock.monotonic
@@ -124,7 +124,7 @@ class Session:
     @property
     def due_at(self) -> float:
         """When a tick will change something, on the monotonic clock; infinity while Envoy does not read."""
-        return inf if self._transport.congested else self._exchange.due_at
+        return inf if self._transport.congested else self.exchange.due_at
 
     def tick(self) -> None:
         """Let the exchange notice that time has passed."""
@@ -150,7 +150,7 @@ class Session:
             return
         request = self._request
         request.begin(message, self._clock)
-        self._exchange.report.request_id = request.headers.get("x-request-id", "")
+        self.exchange.report.request_id = request.headers.get("x-request-id", "")
         self._take = self._take_body
         if message.request_headers.end_of_stream:
             self._complete_request()
@@ -159,7 +159,7 @@ class Session:
         message = ProcessingRequest.FromString(data)
         if message.HasField("response_headers"):
             self._pass_on(message)
-        elif self._request.add(message, self._exchange.max_request_bytes):
+        elif self._request.add(message, self.exchange.max_request_bytes):
             self._complete_request()
 
     def _complete_request(self) -> None:
@@ -230,7 +230,7 @@ class Session:
                     yield self._wire.head(headers), NOTHING
                 case Finish():
                     *earlier, last = self._wire.finish(data)
-                    last += metadata_of(self._exchange.report, answered=True)
+                    last += metadata_of(self.exchange.report, answered=True)
                     yield from ((message, self.delivered.written) for message in (*earlier, last))
                     self._close()
                     return
@@ -243,7 +243,7 @@ class Session:
                     for message in self._wire.call(self._traced(command), self._request.headers, self):
                         yield message, NOTHING
                 case Reply():
-                    metadata = metadata_of(self._exchange.report, answered=False)
+                    metadata = metadata_of(self.exchange.report, answered=False)
                     yield messages.immediate(command).SerializeToString() + metadata, NOTHING
                     self._close()
         if data:
@@ -252,7 +252,7 @@ class Session:
     def _traced(self, call: CallUpstream) -> CallUpstream:
         if self._tracer is None:
             return call
-        return replace(call, headers={**call.headers, **self._tracer.headers(self._exchange)})
+        return replace(call, headers={**call.headers, **self._tracer.headers(self.exchange)})
 
     def _close(self) -> None:
         """A stream that ended before this would pass the upstream's raw bytes to the client."""

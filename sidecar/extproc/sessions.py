@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from sidecar.exchange.catalog import Catalog
 from sidecar.exchange.exchange import Exchange
 from sidecar.exchange.forwarded import TRACE_HEADERS, trace_id
+from sidecar.exchange.phases import Calling
 from sidecar.extproc.driver import Clock, Observer, Performers, Tracer
 from sidecar.extproc.session import NO_TRACE, Session, Transport
 from sidecar.extproc.wires import WIRES, Wires
@@ -66,6 +67,10 @@ class Sessions:
         """How many sessions are under way."""
         return len(self._active)
 
+    def exchanges(self) -> Iterator[Exchange]:
+        """Those of the sessions under way."""
+        return (session.exchange for session in self._active)
+
     def open(self, transport: Transport, metadata: Mapping[str, str]) -> Session:
         """A session for a new ext_proc stream; ``metadata`` is its initial metadata.
 
@@ -113,6 +118,12 @@ class Sessions:
         """End the sessions under way with ``error``."""
         for session in list(self._active):
             session.abort(error)
+
+    def abort_waiting(self, model: str, error: ApiError) -> None:
+        """End those with ``error`` that have called ``model`` and heard nothing of it."""
+        for session in list(self._active):
+            if session.exchange.phase is Calling and session.exchange.report.model == model:
+                session.abort(error)
 
     def close_all(self) -> None:
         """The streams of all sessions have ended: Envoy reads nothing more."""

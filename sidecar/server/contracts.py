@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
-from sidecar.backends.triton.client import discover_all
+from sidecar.backends.triton.client import TritonUnreachableError, discover_all
+from sidecar.backends.triton.contracts.contract import Contract
 from sidecar.exchange.commands import Command
 from sidecar.exchange.events import Event
 from sidecar.exchange.exchange import Exchange
@@ -25,6 +27,10 @@ _DOUBTFUL = frozenset({"not_loaded", "other_tensors", "stopping", "unreachable",
 _log = logging.getLogger(__name__)
 
 
+async def _nowhere() -> str | None:
+    return None
+
+
 class Contracts:
     """Asks Triton for the contracts of all models, again and again: one can be loaded anew under its name any time.
 
@@ -32,39 +38,65 @@ class Contracts:
     another one. As an observer it looks at once when a request's failure makes a contract doubtful.
     """
 
-    def __init__(self, address: str | None) -> None:
-        """``address`` is ``host:port`` of Triton's gRPC service, where there is one: else nobody is asked."""
+    def __init__(self, address: str | None, other_way: Callable[[], Awaitable[str | None]] = _nowhere) -> None:
+        """``address`` is ``host:port`` of Triton's gRPC service, where there is one: else nobody is asked.
+
+        Where it does not answer, who is asked is at ``other_way``, a name as gRPC has it, as long as there is one.
+        """
+        self.missing: dict[str, float] = {}
+        """When a model was asked about last, on the monotonic clock, of those that Triton did not answer for."""
         self._address = address
+        self._other_way = other_way
         self._doubted = asyncio.Event()
         self._told: dict[str, str] = {}
+
+    @property
+    def doubted(self) -> bool:
+        """Whether they are about to be looked at."""
+        return self._doubted.is_set()
+
+    def doubt(self) -> None:
+        """Look at once."""
+        self._doubted.set()
 
     def observe(self, exchange: Exchange, event: Event, commands: Sequence[Command]) -> None:
         """Look at the failure that ended an exchange."""
         error = exchange.report.backend_error
         if exchange.done and error is not None and error.failure in _DOUBTFUL:
-            self._doubted.set()
+            self.doubt()
 
     async def keep(self, sessions: Sessions) -> None:
         """Keep the catalog of ``sessions`` up to date, until cancelled."""
         while self._address is not None:
             self._doubted.clear()
-            all_known = await self._look(self._address, sessions)
+            all_known = await self.look(sessions)
             await asyncio.sleep(_SHORTEST_GAP_SECONDS)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._doubted.wait(), _LOOK_SECONDS if all_known else _RETRY_SECONDS)
 
-    async def _look(self, address: str, sessions: Sessions) -> bool:
+    async def look(self, sessions: Sessions) -> bool:
         """Ask for all contracts once; whether all were told."""
         models = sessions.catalog.triton_models()
-        found = await discover_all(address, [model.settings.triton_model for model in models])
+        found = await self._discover([model.settings.triton_model for model in models])
         for model, contract in zip(models, found, strict=True):
             if isinstance(contract, Exception):
                 self._tell(logging.WARNING, model.name, str(contract))
+                self.missing[model.name] = time.monotonic()
                 continue
+            self.missing.pop(model.name, None)
             self._tell(logging.INFO, model.name, f"contract {contract.name}")
             if contract != model.contract:
                 sessions.catalog = sessions.catalog.with_contract(model.name, contract)
         return not any(isinstance(contract, Exception) for contract in found)
+
+    async def _discover(self, models: list[str]) -> Sequence[Contract | Exception]:
+        if self._address is None:
+            return []
+        found = await discover_all(self._address, models)
+        if not any(isinstance(contract, TritonUnreachableError) for contract in found):
+            return found
+        other = await self._other_way()
+        return found if other is None else await discover_all(other, models)
 
     def _tell(self, level: int, name: str, words: str) -> None:
         """Log what has changed."""

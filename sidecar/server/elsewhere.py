@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sidecar.admission.directives import Directives
+from sidecar.backends.failure import Failure
 from sidecar.backends.triton.contracts.contract import Contract
 from sidecar.exchange.asks import Facts
 from sidecar.exchange.catalog import Catalog, ServedModel, ServedNative
@@ -29,11 +30,14 @@ from sidecar.surfaces.surface import Surface
 class Call:
     """What a fork has to know besides the request's body: ``request`` comes without it.
 
-    ``contracts`` are those of the models whose contract is known, by the model's name.
+    ``contracts`` are those of the models whose contract is known, by the model's name, ``outages`` those of the models
+    that have one, ``resting`` the routes that rest.
     """
 
     surface: str
     contracts: Mapping[str, Contract]
+    outages: Mapping[str, Failure]
+    resting: frozenset[tuple[str, str]]
     request: RequestComplete
     entropy: bytes
     earlier: Earlier | None
@@ -54,10 +58,17 @@ class Elsewhere:
         """The call for a request."""
         facts = ask.facts
         surface = next(name for name, surface in self._surfaces.items() if surface is facts.surface)
-        contracts = {
-            model.name: model.contract for model in facts.catalog.triton_models() if model.contract is not None
-        }
-        return Call(surface, contracts, replace(facts.request, body=b""), facts.entropy, ask.earlier, facts.get(Direct))
+        models = facts.catalog.triton_models()
+        return Call(
+            surface,
+            {model.name: model.contract for model in models if model.contract is not None},
+            {model.name: model.outage for model in models if model.outage is not None},
+            facts.catalog.resting(),
+            replace(facts.request, body=b""),
+            facts.entropy,
+            ask.earlier,
+            facts.get(Direct),
+        )
 
     def work(self, call: Call, body: bytes) -> bytes:
         """The plan for a request, written down.
@@ -68,6 +79,10 @@ class Elsewhere:
         catalog = self._catalog
         for name, contract in call.contracts.items():
             catalog = catalog.with_contract(name, contract)
+        for name, outage in call.outages.items():
+            catalog = catalog.with_outage(name, outage)
+        for name, upstream in call.resting:
+            catalog = catalog.with_rest(name, upstream, rests=True)
         surface = self._surfaces[call.surface]
         written = io.BytesIO()
         facts = Facts(surface, catalog, replace(call.request, body=body), call.entropy)

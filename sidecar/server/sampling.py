@@ -94,11 +94,12 @@ class Sampling:
         metrics = self._metrics
         self._recent.look()
         metrics.set(table.UNDER_WAY, self._sessions.active)
+        metrics.set(table.TASKS, len(asyncio.all_tasks()))
         metrics.set(table.MEMORY, int(_STATM.read_text().split()[1]) * _PAGE_BYTES)
         for size, waiting in zip(LANES, self._preparation.waiting, strict=True):
             metrics.set(table.PREPARATION_QUEUE, waiting, lane_name(size))
         for model in self._sessions.catalog.triton_models():
-            metrics.set(table.MODEL_READY, model.contract is not None, model.name)
+            metrics.set(table.MODEL_READY, model.ready, model.name)
         if self._accounts is not None:
             metrics.set(table.STORE_UP, self._accounts.store.healthy)
             metrics.set(table.RESERVATIONS, self._accounts.admission.open)

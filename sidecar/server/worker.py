@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
@@ -40,14 +41,18 @@ from sidecar.server.contracts import Contracts
 from sidecar.server.elsewhere import Elsewhere
 from sidecar.server.forks import Forks
 from sidecar.server.grammars import grammar_processes
+from sidecar.server.health import Health
 from sidecar.server.heartbeat import beat_forever
 from sidecar.server.models import load_models
 from sidecar.server.performers import make_performers
 from sidecar.server.preparation import PrepareLarge, in_forks, lanes_of_a_worker
+from sidecar.server.resting import Resting
 from sidecar.server.sampling import Sampling, note_recent_of, note_store, open_metrics_of
+from sidecar.server.signs import Signs
 from sidecar.server.supervisor import READY, STACKS_SIGNAL
 from sidecar.server.tracing import exporting_of
 from sidecar.server.upstream_keys import UpstreamKeys
+from sidecar.server.ways import envoys_way, requests_way
 from sidecar.surfaces import SURFACES, Surface
 from sidecar.telemetry.access_log import AccessLog
 from sidecar.telemetry.broken_characters import BrokenCharacters
@@ -62,6 +67,8 @@ _LAST_WRITES_SECONDS = 0.5
 _LAST_SPANS_SECONDS = 1.5
 # All that a stop may take on top of the drain; a little less than the supervisor's patience.
 _LONGEST_END_SECONDS = 8.0
+# Whatever Triton does: other models, and all else, are served without it.
+_FIRST_LOOK_SECONDS = 5.0
 
 # Envoy lets responses have 60 KiB of headers; words of Triton's may be among them.
 _UPSTREAM_LIMITS = Limits(max_header_bytes=64 * 1024)
@@ -141,7 +148,9 @@ async def _serve_until(
         ThreadPoolExecutor(max_workers=2, thread_name_prefix="images") as threads,
     ):
         images = ImageLoader(config.images, processes.decoders, threads)
-        contracts, keys = Contracts(config.triton.address), UpstreamKeys(config.upstreams)
+        contracts = Contracts(config.triton.address, partial(envoys_way, config))
+        health = Health(_signs(config, index), contracts, partial(requests_way, config))
+        keys, resting = UpstreamKeys(config.upstreams), Resting()
         async with (
             accounts_of(config, surfaces, life, partial(note_store, metrics)) as accounts,
             AsyncExitStack() as beside,
@@ -164,7 +173,8 @@ async def _serve_until(
             upstream = Client(server, _UPSTREAM_LIMITS) if server is not None else None
             known_wires = wires(upstream) if upstream is not None else WIRES
             tracing = traces.tracing if traces is not None else None
-            observers: list[Observer] = [AccessLog(), BrokenCharacters(), contracts, CountExchanges(metrics), recent]
+            observers: list[Observer] = [AccessLog(), BrokenCharacters(), contracts, health, resting]
+            observers += [CountExchanges(metrics), recent]
             if tracing is not None:
                 # First: it knows the id of a trace that begins here.
                 observers.insert(0, tracing)
@@ -174,10 +184,14 @@ async def _serve_until(
             await beside.enter_async_context(serve_admin(config, accounts, sessions))
             if storing is not None and index == 0:
                 await storing.look_at_keys()
+            resting.sessions = sessions
+            await _look_at_models(contracts, health, sessions)
             service = await _listen(config, index, sessions, accounts.authorization if accounts else None)
             background = [
                 asyncio.create_task(sessions.tick_forever()),
                 asyncio.create_task(contracts.keep(sessions)),
+                asyncio.create_task(health.keep(sessions)),
+                asyncio.create_task(resting.keep()),
                 asyncio.create_task(keys.keep(sessions)),
                 asyncio.create_task(beat_forever(tell_ready(), config.watchdog)),
                 asyncio.create_task(Sampling(metrics, recent, sessions, preparation, accounts).run_forever()),
@@ -205,6 +219,22 @@ def _surfaces(config: Config) -> dict[str, Surface]:
         for name, surface in SURFACES.items()
         if settings[name] is not None
     }
+
+
+def _signs(config: Config, index: int) -> Signs:
+    """What the workers know of the models; raises :class:`ConfigError` where they cannot tell each other."""
+    try:
+        return Signs(config.health, index, time.monotonic())
+    except OSError as error:
+        raise ConfigError(f"sockets: {error}") from error
+
+
+async def _look_at_models(contracts: Contracts, health: Health, sessions: Sessions) -> None:
+    """Find out which models answer: a worker that takes another's place refuses nobody out of ignorance."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_FIRST_LOOK_SECONDS):
+            await contracts.look(sessions)
+            await health.begin(sessions)
 
 
 async def _listen(

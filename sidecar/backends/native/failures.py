@@ -31,7 +31,7 @@ UNREACHABLE = Failure("upstream_unreachable", _BACKEND, _NOT_AVAILABLE)
 NOT_ITS_PROTOCOL = Failure("upstream_not_its_protocol", _BACKEND, "The model's provider gave no valid answer.")
 ENDED_EARLY = Failure("upstream_ended_early", _BACKEND, "The model's provider ended the answer early.")
 TIMEOUT = Failure("upstream_timeout", _BACKEND, "The model did not answer in time.")
-_BROKEN = Failure("upstream_error", _BACKEND, _NOT_AVAILABLE)
+BROKEN = Failure("upstream_error", _BACKEND, _NOT_AVAILABLE)
 _FAILED = Failure("upstream_failed", _BACKEND, "The model failed while generating.")
 _LIMITED = Failure("upstream_limited", "capacity_unavailable", "The model's provider takes no more requests now.")
 _ACCOUNT = Failure("upstream_account", _BACKEND, _REFUSED_US)
@@ -65,7 +65,7 @@ _BY_STATUS: dict[int, Failure] = {
     HTTPStatus.FORBIDDEN: _KEY,
     HTTPStatus.NOT_FOUND: _NO_MODEL,
     HTTPStatus.REQUEST_TIMEOUT: TIMEOUT,
-    HTTPStatus.CONFLICT: _BROKEN,
+    HTTPStatus.CONFLICT: BROKEN,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: _TOO_LARGE,
     HTTPStatus.TOO_MANY_REQUESTS: _LIMITED,
     HTTPStatus.GATEWAY_TIMEOUT: TIMEOUT,
@@ -95,7 +95,7 @@ def refusal_of(status: int | None, headers: Mapping[str, str], body: Json) -> Re
     by_code, wait = _by_code(told), _wait(headers)
     retry_after = None if wait is None else max(1, round(wait))
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        failure = _LIMITED if by_code is _LIMITED else _BY_STATUS.get(status, _BROKEN)
+        failure = _LIMITED if by_code is _LIMITED else _BY_STATUS.get(status, BROKEN)
         return Refusal(replace(failure.error(words), retry_after=retry_after), elsewhere=True)
     if status < HTTPStatus.BAD_REQUEST:
         return Refusal(NOT_ITS_PROTOCOL.error(words), elsewhere=False)

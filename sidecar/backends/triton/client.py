@@ -1,4 +1,4 @@
-"""Asks a running Triton about its models, over gRPC; requests go through Envoy."""
+"""Asks a running Triton about its models, over gRPC; clients' requests go through Envoy."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from sidecar.backends.triton.contracts.tensors import parameter
 from sidecar.backends.triton.protocol import SERVICE, model_config_pb2, service_pb2
 
 _SECONDS = 5.0
-# Triton is asked as Envoy asks it: without the proxies that the environment may name.
-_CHANNEL_OPTIONS = (("grpc.enable_http_proxy", 0),)
+CHANNEL_OPTIONS = (("grpc.enable_http_proxy", 0),)
+"""Triton is asked as Envoy asks it: without the proxies that the environment may name."""
 # A model is used once it is this.
 _READY = "READY"
 
@@ -41,7 +41,7 @@ async def discover_all(
     address: str, models: Iterable[str]
 ) -> list[Contract | TritonUnreachableError | discovery.UnknownContractError]:
     """The contract of each of ``models`` as :func:`discover` finds it, or why there is none; over one connection."""
-    async with grpc.aio.insecure_channel(address, options=_CHANNEL_OPTIONS) as channel:
+    async with grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS) as channel:
         return await asyncio.gather(*(_discover(address, channel, model) for model in models))
 
 
@@ -49,7 +49,11 @@ async def _discover(
     address: str, channel: grpc.aio.Channel, model: str
 ) -> Contract | TritonUnreachableError | discovery.UnknownContractError:
     try:
-        metadata, config = await asyncio.gather(_metadata(channel, model), _config(channel, model))
+        metadata, config, ready = await asyncio.gather(
+            _metadata(channel, model), _config(channel, model), _is_ready(channel, model)
+        )
+        if not ready:
+            return TritonUnreachableError(f"model {model} of Triton at {address} is not ready")
         return discovery.recognise(metadata, config)
     except discovery.UnknownContractError as error:
         return error
@@ -78,7 +82,7 @@ async def list_models(address: str) -> list[ListedModel]:
     Raises:
         TritonUnreachableError: it does not answer.
     """
-    async with grpc.aio.insecure_channel(address, options=_CHANNEL_OPTIONS) as channel:
+    async with grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS) as channel:
         try:
             index = await _index(channel)
             # A model has an entry for each of its versions; one that is ready is enough.
@@ -126,3 +130,13 @@ async def _config(channel: grpc.aio.Channel, model: str) -> model_config_pb2.Mod
     )
     answer: service_pb2.ModelConfigResponse = await method(service_pb2.ModelConfigRequest(name=model), timeout=_SECONDS)
     return answer.config
+
+
+async def _is_ready(channel: grpc.aio.Channel, model: str) -> bool:
+    method = channel.unary_unary(
+        SERVICE + "ModelReady",
+        request_serializer=service_pb2.ModelReadyRequest.SerializeToString,
+        response_deserializer=service_pb2.ModelReadyResponse.FromString,
+    )
+    answer: service_pb2.ModelReadyResponse = await method(service_pb2.ModelReadyRequest(name=model), timeout=_SECONDS)
+    return answer.ready

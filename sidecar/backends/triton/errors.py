@@ -8,6 +8,7 @@ itself never reaches a client: it may hold prompts, paths or tracebacks.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from http import HTTPStatus
 
 from sidecar.backends.failure import BackendError, Failure
@@ -17,10 +18,14 @@ _DEADLINE_EXCEEDED = 4
 
 
 _BACKEND = "infer_backend_unavailable"
+_CAPACITY = "capacity_unavailable"
 _NOT_AVAILABLE = "The model runtime is not available; try again shortly."
 
-_QUEUE_FULL = Failure("queue_full", "capacity_unavailable", "The model's queue is full; try again shortly.")
-_OUT_OF_MEMORY = Failure("out_of_memory", "capacity_unavailable", "The model has no memory left; try again shortly.")
+STARTING = Failure("starting", _BACKEND, "The model runtime is starting; try again shortly.")
+"""Of a model that has not been heard of yet."""
+
+_QUEUE_FULL = Failure("queue_full", _CAPACITY, "The model's queue is full; try again shortly.")
+_OUT_OF_MEMORY = Failure("out_of_memory", _CAPACITY, "The model has no memory left; try again shortly.")
 _TOO_LONG = Failure(
     "prompt_too_long", "context_length_exceeded", "The prompt is longer than the model's context.", "input"
 )
@@ -33,6 +38,14 @@ _FAILED = Failure("failed", _BACKEND, "The model failed while generating.")
 _ENDED_EARLY = Failure("ended_early", _BACKEND, "The model runtime ended the answer early.")
 _UNREACHABLE = Failure("unreachable", _BACKEND, _NOT_AVAILABLE)
 _TIMEOUT = Failure("timeout", _BACKEND, "The model did not answer in time.")
+
+_BY_NAME = {
+    failure.name: failure
+    for failure in (
+        *(_QUEUE_FULL, _OUT_OF_MEMORY, _TOO_LONG, _NOT_LOADED, _OTHER_TENSORS, _UNHEALTHY, _STOPPING, _CANCELLED),
+        *(_FAILED, _ENDED_EARLY, _UNREACHABLE, _TIMEOUT),
+    )
+}
 
 # First match wins. Sources: triton-inference-server's core and http/grpc front ends, the python backend, TensorRT-LLM's
 # executor and vLLM's engine. A failure inside an ensemble or a BLS model comes wrapped in other words or a traceback.
@@ -83,6 +96,15 @@ def classify_end(http_status: int | None, grpc: GrpcStatus | None) -> BackendErr
     if http_status is None or http_status == HTTPStatus.OK:
         return _ENDED_EARLY.error(words)
     return _UNREACHABLE.error(words)
+
+
+def outage_of(failure: str) -> Failure:
+    """How requests are refused while a model has the failure of this name; any other name is that of a failed one.
+
+    What a client is told is what holds for its own request, which the model has not been given.
+    """
+    known = _BY_NAME.get(failure, _FAILED)
+    return known if known.code == _CAPACITY else replace(known, code=_BACKEND, message=_NOT_AVAILABLE, param=None)
 
 
 def given_up(reason: str) -> BackendError:

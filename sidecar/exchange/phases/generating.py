@@ -138,6 +138,11 @@ class Answering(_Generating):
         self._sent_at = upstream_at
 
     @property
+    def heard_at(self) -> float:
+        """With its last token."""
+        return self._upstream_at
+
+    @property
     def due_at(self) -> float:
         """When the upstream will have been silent for too long, or a stream will need a comment."""
         return min(self._silent_at, self._keep_alive_at)

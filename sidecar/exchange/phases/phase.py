@@ -43,6 +43,11 @@ class Phase(ABC):
         self._context = context
 
     @property
+    def heard_at(self) -> float:
+        """When the upstream was last heard of in an answer that it has begun; minus infinity where there is none."""
+        return -inf
+
+    @property
     def due_at(self) -> float:
         """On the clock of the events, in seconds."""
         return inf

@@ -153,6 +153,7 @@ LOOP_LAG = Metric(
     (),
     (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
 )
+TASKS = Metric("responses_event_loop_tasks", GAUGE, "Tasks of the workers' event loops.")
 STORE = Metric(
     "responses_store_duration_seconds",
     HISTOGRAM,
@@ -169,7 +170,11 @@ LOG_RECORDS = Metric(
     ("part", "level"),
 )
 MODEL_READY = Metric(
-    "responses_model_ready", GAUGE, "Whether it is known how to speak to the model; 0 or 1.", ("model",), across="min"
+    "responses_model_ready",
+    GAUGE,
+    "Whether the model takes requests: how to speak to it is known, and it answers; 0 or 1.",
+    ("model",),
+    across="min",
 )
 WORKERS = Metric("responses_workers", GAUGE, "Workers that serve.")
 WORKER_STARTS = Metric("responses_worker_starts_total", COUNTER, "Starts of workers since that of the supervisor.")
@@ -194,6 +199,7 @@ METRICS = (
     UPSTREAM_FAILURES,
     ATTEMPTS,
     LOOP_LAG,
+    TASKS,
     STORE,
     STORE_UP,
     RESERVATIONS,

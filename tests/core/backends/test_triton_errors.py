@@ -2,7 +2,7 @@
 
 import pytest
 
-from sidecar.backends.triton.errors import classify_end, classify_message
+from sidecar.backends.triton.errors import classify_end, classify_message, outage_of
 from sidecar.backends.triton.frames import GrpcStatus
 
 
@@ -72,3 +72,18 @@ def test_logs_are_told_the_class_of_a_failure(text: str, failure: str) -> None:
 )
 def test_an_early_end_has_the_truer_status(http_status: int | None, grpc: GrpcStatus | None, status: int) -> None:
     assert classify_end(http_status, grpc).status == status
+
+
+@pytest.mark.parametrize(
+    ("failure", "code"),
+    [
+        ("out_of_memory", "capacity_unavailable"),
+        ("timeout", "infer_backend_unavailable"),
+        ("prompt_too_long", "infer_backend_unavailable"),
+        ("of another release", "infer_backend_unavailable"),
+    ],
+)
+def test_who_is_refused_for_a_failure_that_others_have_met_may_try_again(failure: str, code: str) -> None:
+    outage = outage_of(failure)
+    assert (outage.code, outage.param) == (code, None)
+    assert outage.message.endswith("try again shortly.")

@@ -86,6 +86,19 @@ async def test_the_sessions_that_run_are_aborted_together() -> None:
     assert node.sessions.active == 0
 
 
+async def test_those_that_wait_for_a_model_are_aborted_and_no_others() -> None:
+    node = Node()
+    (waiting, silent), (answered, begun) = await node.call(), await node.call()
+    answered.upstream(kit.text("a"))
+    node.sessions.abort_waiting("digits", ApiError("infer_backend_unavailable", "hangs"))
+    assert {exchange.done for exchange in node.sessions.exchanges()} == {False}
+    node.sessions.abort_waiting("letters", ApiError("infer_backend_unavailable", "hangs"))
+    assert (await silent.take()).immediate_response.status.code == 503
+    assert waiting.exchange.done
+    assert not answered.exchange.done
+    assert not begun.closed.is_set()
+
+
 async def test_a_drain_waits_for_what_comes_last() -> None:
     node = Node()
     session, _ = await node.call()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from sidecar.admission.directives import Directives
+from sidecar.backends.triton import errors
 from sidecar.config.models import SurfaceSettings
 from sidecar.exchange.asks import Facts
 from sidecar.exchange.catalog import Catalog, ServedModel
@@ -95,4 +96,11 @@ def test_a_native_plan_goes_without_the_upstream_s_key_and_finds_it_on_this_side
 def test_a_refusal_is_raised_there() -> None:
     facts, elsewhere = both_ways(request(temperature=9), SURFACES["node"], catalog(model()))
     with pytest.raises(ApiError, match="temperature"):
+        elsewhere.work(elsewhere.call_of(Prepare(facts)), facts.request.body)
+
+
+def test_a_model_that_does_not_answer_is_refused_there_too() -> None:
+    served = catalog(model()).with_outage("letters", errors.outage_of("unreachable"))
+    facts, elsewhere = both_ways(request(), SURFACES["node"], served)
+    with pytest.raises(ApiError, match="not available"):
         elsewhere.work(elsewhere.call_of(Prepare(facts)), facts.request.body)

@@ -2,7 +2,8 @@
 
 The script language is described in the README of ``triton/``. Two environment variables set it up:
 ``TOKENIZER_DIR`` is the tokenizer directory whose ids it speaks; ``SCRIPTED_EVENT_LOG``, when set, is the file
-to which it appends what happens to each request.
+to which it appends what happens to each request. While there is a file of that name with ``.stuck`` added, requests
+hang, whatever they say.
 """
 
 import json
@@ -19,7 +20,7 @@ from flavours.vocabulary import Vocabulary
 
 from .event_log import EventLog
 from .player import Player
-from .script import Script
+from .script import Hang, Script
 
 _LOOK_SECONDS = 0.05
 
@@ -41,7 +42,9 @@ class Scripted:
         while "load_when" in settings and not Path(settings["load_when"]).exists():
             time.sleep(_LOOK_SECONDS)
         self._vocabulary = Vocabulary(Path(os.environ["TOKENIZER_DIR"]))
-        self._log = EventLog(os.environ.get("SCRIPTED_EVENT_LOG"))
+        event_log = os.environ.get("SCRIPTED_EVENT_LOG")
+        self._log = EventLog(event_log)
+        self._stuck = Path(f"{event_log}.stuck") if event_log else None
         self._requests = Requests(self.contract(self._vocabulary, settings))
         self._player = Player(self._log)
 
@@ -54,7 +57,8 @@ class Scripted:
             prompt = self._vocabulary.decode(generation.prompt_ids, special=True)
             self._log.started(generation, prompt)
             try:
-                script = Script.find(prompt, self._vocabulary.encode)
+                hangs = self._stuck is not None and self._stuck.exists()
+                script = Script((Hang(),)) if hangs else Script.find(prompt, self._vocabulary.encode)
             except Rejected as rejection:
                 generation.fail(str(rejection), pb_utils.TritonError.INVALID_ARG)
                 self._log.write("error", generation, message=str(rejection))

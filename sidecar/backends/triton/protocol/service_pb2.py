@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from sidecar.backends.triton.protocol import model_config_pb2 as sidecar_dot_backends_dot_triton_dot_protocol_dot_model__config__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n.sidecar/backends/triton/protocol/service.proto\x12\x1bresponses_sidecar.triton.v1\x1a\x33sidecar/backends/triton/protocol/model_config.proto\"\x18\n\x16RepositoryIndexRequest\"\xa5\x01\n\x17RepositoryIndexResponse\x12O\n\x06models\x18\x01 \x03(\x0b\x32?.responses_sidecar.triton.v1.RepositoryIndexResponse.ModelIndex\x1a\x39\n\nModelIndex\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05state\x18\x03 \x01(\t\x12\x0e\n\x06reason\x18\x04 \x01(\t\"$\n\x14ModelMetadataRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\x8d\x02\n\x15ModelMetadataResponse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12Q\n\x06inputs\x18\x04 \x03(\x0b\x32\x41.responses_sidecar.triton.v1.ModelMetadataResponse.TensorMetadata\x12R\n\x07outputs\x18\x05 \x03(\x0b\x32\x41.responses_sidecar.triton.v1.ModelMetadataResponse.TensorMetadata\x1a?\n\x0eTensorMetadata\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08\x64\x61tatype\x18\x02 \x01(\t\x12\r\n\x05shape\x18\x03 \x03(\x03\"\"\n\x12ModelConfigRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"O\n\x13ModelConfigResponse\x12\x38\n\x06\x63onfig\x18\x01 \x01(\x0b\x32(.responses_sidecar.triton.v1.ModelConfig\"\x99\x01\n\x0eInferParameter\x12\x14\n\nbool_param\x18\x01 \x01(\x08H\x00\x12\x15\n\x0bint64_param\x18\x02 \x01(\x03H\x00\x12\x16\n\x0cstring_param\x18\x03 \x01(\tH\x00\x12\x16\n\x0c\x64ouble_param\x18\x04 \x01(\x01H\x00\x12\x16\n\x0cuint64_param\x18\x05 \x01(\x04H\x00\x42\x12\n\x10parameter_choice\"\xae\x03\n\x11ModelInferRequest\x12\x12\n\nmodel_name\x18\x01 \x01(\t\x12\x15\n\rmodel_version\x18\x02 \x01(\t\x12\n\n\x02id\x18\x03 \x01(\t\x12R\n\nparameters\x18\x04 \x03(\x0b\x32>.responses_sidecar.triton.v1.ModelInferRequest.ParametersEntry\x12O\n\x06inputs\x18\x05 \x03(\x0b\x32?.responses_sidecar.triton.v1.ModelInferRequest.InferInputTensor\x12\x1a\n\x12raw_input_contents\x18\x07 \x03(\x0c\x1a\x41\n\x10InferInputTensor\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08\x64\x61tatype\x18\x02 \x01(\t\x12\r\n\x05shape\x18\x03 \x03(\x03\x1a^\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12:\n\x05value\x18\x02 \x01(\x0b\x32+.responses_sidecar.triton.v1.InferParameter:\x02\x38\x01\"\xb5\x03\n\x12ModelInferResponse\x12\x12\n\nmodel_name\x18\x01 \x01(\t\x12\x15\n\rmodel_version\x18\x02 \x01(\t\x12\n\n\x02id\x18\x03 \x01(\t\x12S\n\nparameters\x18\x04 \x03(\x0b\x32?.responses_sidecar.triton.v1.ModelInferResponse.ParametersEntry\x12R\n\x07outputs\x18\x05 \x03(\x0b\x32\x41.responses_sidecar.triton.v1.ModelInferResponse.InferOutputTensor\x12\x1b\n\x13raw_output_contents\x18\x06 \x03(\x0c\x1a\x42\n\x11InferOutputTensor\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08\x64\x61tatype\x18\x02 \x01(\t\x12\r\n\x05shape\x18\x03 \x03(\x03\x1a^\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12:\n\x05value\x18\x02 \x01(\x0b\x32+.responses_sidecar.triton.v1.InferParameter:\x02\x38\x01\"z\n\x18ModelStreamInferResponse\x12\x15\n\rerror_message\x18\x01 \x01(\t\x12G\n\x0einfer_response\x18\x02 \x01(\x0b\x32/.responses_sidecar.triton.v1.ModelInferResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n.sidecar/backends/triton/protocol/service.proto\x12\x1bresponses_sidecar.triton.v1\x1a\x33sidecar/backends/triton/protocol/model_config.proto\"\x18\n\x16RepositoryIndexRequest\"\xa5\x01\n\x17RepositoryIndexResponse\x12O\n\x06models\x18\x01 \x03(\x0b\x32?.responses_sidecar.triton.v1.RepositoryIndexResponse.ModelIndex\x1a\x39\n\nModelIndex\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05state\x18\x03 \x01(\t\x12\x0e\n\x06reason\x18\x04 \x01(\t\"!\n\x11ModelReadyRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"#\n\x12ModelReadyResponse\x12\r\n\x05ready\x18\x01 \x01(\x08\"$\n\x14ModelMetadataRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\x8d\x02\n\x15ModelMetadataResponse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12Q\n\x06inputs\x18\x04 \x03(\x0b\x32\x41.responses_sidecar.triton.v1.ModelMetadataResponse.TensorMetadata\x12R\n\x07outputs\x18\x05 \x03(\x0b\x32\x41.responses_sidecar.triton.v1.ModelMetadataResponse.TensorMetadata\x1a?\n\x0eTensorMetadata\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08\x64\x61tatype\x18\x02 \x01(\t\x12\r\n\x05shape\x18\x03 \x03(\x03\"\"\n\x12ModelConfigRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"O\n\x13ModelConfigResponse\x12\x38\n\x06\x63onfig\x18\x01 \x01(\x0b\x32(.responses_sidecar.triton.v1.ModelConfig\"\x99\x01\n\x0eInferParameter\x12\x14\n\nbool_param\x18\x01 \x01(\x08H\x00\x12\x15\n\x0bint64_param\x18\x02 \x01(\x03H\x00\x12\x16\n\x0cstring_param\x18\x03 \x01(\tH\x00\x12\x16\n\x0c\x64ouble_param\x18\x04 \x01(\x01H\x00\x12\x16\n\x0cuint64_param\x18\x05 \x01(\x04H\x00\x42\x12\n\x10parameter_choice\"\xae\x03\n\x11ModelInferRequest\x12\x12\n\nmodel_name\x18\x01 \x01(\t\x12\x15\n\rmodel_version\x18\x02 \x01(\t\x12\n\n\x02id\x18\x03 \x01(\t\x12R\n\nparameters\x18\x04 \x03(\x0b\x32>.responses_sidecar.triton.v1.ModelInferRequest.ParametersEntry\x12O\n\x06inputs\x18\x05 \x03(\x0b\x32?.responses_sidecar.triton.v1.ModelInferRequest.InferInputTensor\x12\x1a\n\x12raw_input_contents\x18\x07 \x03(\x0c\x1a\x41\n\x10InferInputTensor\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08\x64\x61tatype\x18\x02 \x01(\t\x12\r\n\x05shape\x18\x03 \x03(\x03\x1a^\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12:\n\x05value\x18\x02 \x01(\x0b\x32+.responses_sidecar.triton.v1.InferParameter:\x02\x38\x01\"\xb5\x03\n\x12ModelInferResponse\x12\x12\n\nmodel_name\x18\x01 \x01(\t\x12\x15\n\rmodel_version\x18\x02 \x01(\t\x12\n\n\x02id\x18\x03 \x01(\t\x12S\n\nparameters\x18\x04 \x03(\x0b\x32?.responses_sidecar.triton.v1.ModelInferResponse.ParametersEntry\x12R\n\x07outputs\x18\x05 \x03(\x0b\x32\x41.responses_sidecar.triton.v1.ModelInferResponse.InferOutputTensor\x12\x1b\n\x13raw_output_contents\x18\x06 \x03(\x0c\x1a\x42\n\x11InferOutputTensor\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08\x64\x61tatype\x18\x02 \x01(\t\x12\r\n\x05shape\x18\x03 \x03(\x03\x1a^\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12:\n\x05value\x18\x02 \x01(\x0b\x32+.responses_sidecar.triton.v1.InferParameter:\x02\x38\x01\"z\n\x18ModelStreamInferResponse\x12\x15\n\rerror_message\x18\x01 \x01(\t\x12G\n\x0einfer_response\x18\x02 \x01(\x0b\x32/.responses_sidecar.triton.v1.ModelInferResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -42,30 +42,34 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_REPOSITORYINDEXRESPONSE']._serialized_end=324
   _globals['_REPOSITORYINDEXRESPONSE_MODELINDEX']._serialized_start=267
   _globals['_REPOSITORYINDEXRESPONSE_MODELINDEX']._serialized_end=324
-  _globals['_MODELMETADATAREQUEST']._serialized_start=326
-  _globals['_MODELMETADATAREQUEST']._serialized_end=362
-  _globals['_MODELMETADATARESPONSE']._serialized_start=365
-  _globals['_MODELMETADATARESPONSE']._serialized_end=634
-  _globals['_MODELMETADATARESPONSE_TENSORMETADATA']._serialized_start=571
-  _globals['_MODELMETADATARESPONSE_TENSORMETADATA']._serialized_end=634
-  _globals['_MODELCONFIGREQUEST']._serialized_start=636
-  _globals['_MODELCONFIGREQUEST']._serialized_end=670
-  _globals['_MODELCONFIGRESPONSE']._serialized_start=672
-  _globals['_MODELCONFIGRESPONSE']._serialized_end=751
-  _globals['_INFERPARAMETER']._serialized_start=754
-  _globals['_INFERPARAMETER']._serialized_end=907
-  _globals['_MODELINFERREQUEST']._serialized_start=910
-  _globals['_MODELINFERREQUEST']._serialized_end=1340
-  _globals['_MODELINFERREQUEST_INFERINPUTTENSOR']._serialized_start=1179
-  _globals['_MODELINFERREQUEST_INFERINPUTTENSOR']._serialized_end=1244
-  _globals['_MODELINFERREQUEST_PARAMETERSENTRY']._serialized_start=1246
-  _globals['_MODELINFERREQUEST_PARAMETERSENTRY']._serialized_end=1340
-  _globals['_MODELINFERRESPONSE']._serialized_start=1343
-  _globals['_MODELINFERRESPONSE']._serialized_end=1780
-  _globals['_MODELINFERRESPONSE_INFEROUTPUTTENSOR']._serialized_start=1618
-  _globals['_MODELINFERRESPONSE_INFEROUTPUTTENSOR']._serialized_end=1684
-  _globals['_MODELINFERRESPONSE_PARAMETERSENTRY']._serialized_start=1246
-  _globals['_MODELINFERRESPONSE_PARAMETERSENTRY']._serialized_end=1340
-  _globals['_MODELSTREAMINFERRESPONSE']._serialized_start=1782
-  _globals['_MODELSTREAMINFERRESPONSE']._serialized_end=1904
+  _globals['_MODELREADYREQUEST']._serialized_start=326
+  _globals['_MODELREADYREQUEST']._serialized_end=359
+  _globals['_MODELREADYRESPONSE']._serialized_start=361
+  _globals['_MODELREADYRESPONSE']._serialized_end=396
+  _globals['_MODELMETADATAREQUEST']._serialized_start=398
+  _globals['_MODELMETADATAREQUEST']._serialized_end=434
+  _globals['_MODELMETADATARESPONSE']._serialized_start=437
+  _globals['_MODELMETADATARESPONSE']._serialized_end=706
+  _globals['_MODELMETADATARESPONSE_TENSORMETADATA']._serialized_start=643
+  _globals['_MODELMETADATARESPONSE_TENSORMETADATA']._serialized_end=706
+  _globals['_MODELCONFIGREQUEST']._serialized_start=708
+  _globals['_MODELCONFIGREQUEST']._serialized_end=742
+  _globals['_MODELCONFIGRESPONSE']._serialized_start=744
+  _globals['_MODELCONFIGRESPONSE']._serialized_end=823
+  _globals['_INFERPARAMETER']._serialized_start=826
+  _globals['_INFERPARAMETER']._serialized_end=979
+  _globals['_MODELINFERREQUEST']._serialized_start=982
+  _globals['_MODELINFERREQUEST']._serialized_end=1412
+  _globals['_MODELINFERREQUEST_INFERINPUTTENSOR']._serialized_start=1251
+  _globals['_MODELINFERREQUEST_INFERINPUTTENSOR']._serialized_end=1316
+  _globals['_MODELINFERREQUEST_PARAMETERSENTRY']._serialized_start=1318
+  _globals['_MODELINFERREQUEST_PARAMETERSENTRY']._serialized_end=1412
+  _globals['_MODELINFERRESPONSE']._serialized_start=1415
+  _globals['_MODELINFERRESPONSE']._serialized_end=1852
+  _globals['_MODELINFERRESPONSE_INFEROUTPUTTENSOR']._serialized_start=1690
+  _globals['_MODELINFERRESPONSE_INFEROUTPUTTENSOR']._serialized_end=1756
+  _globals['_MODELINFERRESPONSE_PARAMETERSENTRY']._serialized_start=1318
+  _globals['_MODELINFERRESPONSE_PARAMETERSENTRY']._serialized_end=1412
+  _globals['_MODELSTREAMINFERRESPONSE']._serialized_start=1854
+  _globals['_MODELSTREAMINFERRESPONSE']._serialized_end=1976
 # @@protoc_insertion_point(module_scope)

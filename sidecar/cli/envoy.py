@@ -29,13 +29,15 @@ def render(
         Literal["tunnel", "direct", "origin"], typer.Option(help="docs/architecture.md compares them.")
     ] = "tunnel",
     tls_certificate: Annotated[
-        Path | None, typer.Option(help="The certificate and its chain, in PEM (standalone).")
+        Path | None, typer.Option(readable=False, help="The certificate and its chain, in PEM (standalone).")
     ] = None,
-    tls_key: Annotated[Path | None, typer.Option(help="The certificate's key, in PEM.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(readable=False, help="The certificate's key, in PEM.")] = None,
     allow_http: Annotated[
         bool, typer.Option("--allow-http", help="Listen without TLS where others can connect too.")
     ] = False,
-    access_log: Annotated[Path, typer.Option(help="Where Envoy writes its access log.")] = Path("/dev/stdout"),
+    access_log: Annotated[Path, typer.Option(readable=False, help="Where Envoy writes its access log.")] = Path(
+        "/dev/stdout"
+    ),
     namespace: Annotated[str, typer.Option(help="Of the pods or the Gateway (istio, envoy-gateway).")] = "default",
     label: Annotated[
         list[str] | None,

@@ -10,6 +10,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+import typer
 import yaml
 from envoy.config.cluster.v3.cluster_pb2 import Cluster
 from envoy.config.listener.v3.listener_components_pb2 import Filter
@@ -19,6 +20,7 @@ from envoy.extensions.filters.network.http_connection_manager.v3.http_connection
 from google.protobuf.json_format import ParseDict
 from google.protobuf.message import Message
 
+from sidecar.cli import app
 from tests.core.envoy.crds import DEFINITIONS
 from tests.core.envoy.outlines import FORMS, FULL, KEPT, invoke, outline, rendered
 from tests.core.envoy.test_derive import MODEL
@@ -177,3 +179,9 @@ def test_a_wrong_configuration_is_told_by_its_key(tmp_path: Path) -> None:
 
 def test_http_where_others_connect_must_be_wanted(tmp_path: Path) -> None:
     assert invoke(tmp_path, "standalone", "--listen", "0.0.0.0:8080", "--allow-http").exit_code == 0
+
+
+def test_files_that_only_envoy_may_read_are_taken() -> None:
+    group: Any = typer.main.get_command(app)
+    parameters = {parameter.name: parameter for parameter in group.commands["envoy"].commands["render"].params}
+    assert not any(parameters[name].type.readable for name in ("access_log", "tls_certificate", "tls_key"))

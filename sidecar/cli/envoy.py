@@ -28,6 +28,7 @@ def render(
     wire: Annotated[
         Literal["tunnel", "direct", "origin"], typer.Option(help="docs/architecture.md compares them.")
     ] = "tunnel",
+    # These are Envoy's: whoever runs this may have no access to them.
     tls_certificate: Annotated[
         Path | None, typer.Option(readable=False, help="The certificate and its chain, in PEM (standalone).")
     ] = None,

@@ -33,11 +33,12 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_NO_INPUT=1
 
 FROM pip AS sidecar-build
 WORKDIR /build
-COPY requirements.lock requirements-dev.lock ./
-# The wheel is built by the locked setuptools, which the image does not need.
+COPY requirements.lock ./
 RUN python3 -m venv --without-pip /opt/responses \
-    && pip --python /opt/responses/bin/python install --no-deps --require-hashes --requirement requirements.lock \
-    && sed -n '/^setuptools==/,/[^\\]$/p' requirements-dev.lock > setuptools.lock \
+    && pip --python /opt/responses/bin/python install --no-deps --require-hashes --requirement requirements.lock
+# The wheel is built by the locked setuptools, which the image does not need.
+COPY requirements-dev.lock ./
+RUN sed -n '/^setuptools==/,/[^\\]$/p' requirements-dev.lock > setuptools.lock \
     && python3 -m venv tools \
     && tools/bin/pip install --no-deps --require-hashes --requirement setuptools.lock
 COPY pyproject.toml README.md LICENSE ./

@@ -93,16 +93,29 @@ def test_a_container_that_stays_has_a_health_check_and_a_bound_on_its_log(name: 
         assert "healthcheck" in service or of_the_image or name == "triton-gpu"
 
 
-def test_the_files_are_there() -> None:
-    for config in CONTENT["configs"].values():
-        assert (ROOT / config["file"]).is_file()
-    gpu = dict(
-        line.split("=")
-        for line in (ROOT / "deploy/compose/gpu.env").read_text().splitlines()
-        if not line.startswith("#")
-    )
-    assert (ROOT / gpu["SIDECAR_CONFIG"]).is_file()
-    assert {name for name in gpu if f"${{{name}:-" not in FILE.read_text()} == {"COMPOSE_PROFILES"}
+def files(name: str) -> dict[str, str]:
+    """The files and directories of this repository in a container, by their place there."""
+    mounts = [volume.split(":") for volume in SERVICES[name].get("volumes", [])]
+    assert all(mount[2:] == ["ro"] for mount in mounts if mount[0].startswith("./"))
+    return {mount[1]: mount[0] for mount in mounts if mount[0].startswith("./")}
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_the_files_are_there_and_can_be_read_by_any_user(name: str) -> None:
+    for path in files(name).values():
+        assert stat.S_IMODE((ROOT / path).stat().st_mode) & 0o444 == 0o444
+
+
+def test_scripts_can_be_run() -> None:
+    for script in (ROOT / "deploy/compose").glob("*.sh"):
+        assert stat.S_IMODE(script.stat().st_mode) & 0o111 == 0o111
+
+
+def test_the_example_for_gpus_sets_what_is_asked_for() -> None:
+    lines = (ROOT / "deploy/compose/gpu.env").read_text().splitlines()
+    given = dict(line.split("=") for line in lines if not line.startswith("#"))
+    assert (ROOT / given["SIDECAR_CONFIG"]).is_file()
+    assert {name for name in given if f"${{{name}:-" not in FILE.read_text()} == {"COMPOSE_PROFILES"}
 
 
 @pytest.mark.parametrize("path", CONFIGURATIONS, ids=lambda path: path.stem)
@@ -126,10 +139,10 @@ def test_prometheus_asks_where_the_metrics_are() -> None:
 
 
 def test_grafana_shows_the_dashboard_from_that_prometheus() -> None:
-    mounted = {config["source"]: config["target"] for config in SERVICES["grafana"]["configs"]}
+    mounted = {Path(path).name: Path(target) for target, path in files("grafana").items()}
     provisioning = ROOT / "deploy/grafana/provisioning"
     provider = yaml.safe_load((provisioning / "dashboards.yml").read_text())["providers"][0]
-    assert Path(mounted["dashboard"]).parent == Path(provider["options"]["path"])
+    assert mounted["responses-sidecar.json"].parent == Path(provider["options"]["path"])
     source = yaml.safe_load((provisioning / "data-sources.yml").read_text())["datasources"][0]
     assert (source["type"], source["url"]) == ("prometheus", "http://prometheus:9090")
 

@@ -9,7 +9,9 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
@@ -17,7 +19,8 @@ import typer
 from sidecar.config.models import MOST_WORKERS
 from sidecar.config.processors import Shares, shares, usable_processors
 from sidecar.envoy.settings import Wire
-from stack import postgres, protobuf, setup, site
+from stack import image_node, postgres, protobuf, setup, site
+from stack import images as image_builds
 from stack import release as releases
 from stack.local import SCRIPTED_MODELS, SMOLLM2, LocalStack
 from stack.net import why_not_port
@@ -302,6 +305,16 @@ def release() -> None:
     """Build what a release consists of: the wheel, the source, the lock and an SBOM of it."""
     for path in releases.build(DIST):
         console.print(path.relative_to(ROOT), markup=False)
+
+
+@app.command()
+def images() -> None:
+    """Build the Dockerfile's images without a container engine, run a node from them and ask it. Takes minutes."""
+    with Steps() as progress, tempfile.TemporaryDirectory(prefix="responses-images-") as directory:
+        image_builds.install(progress)
+        image_builds.build(progress)
+        text = image_node.try_node(Path(directory), progress)
+    console.print(f"The node answered: {text!r}", markup=False)
 
 
 @app.command(context_settings=_PASS_ON)

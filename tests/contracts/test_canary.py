@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 
@@ -35,6 +36,16 @@ async def canary_for(triton: Triton, model: Model) -> Canary:
 async def test_a_model_answers(triton: Triton, name: str) -> None:
     canary = await canary_for(triton, MODELS[name])
     await first_token(f"127.0.0.1:{triton.grpc_port}", canary.request, canary.reader, 60)
+
+
+async def test_a_server_outlives_many(triton: Triton) -> None:
+    """It ends where calls are cancelled as they end."""
+    for _ in range(16):
+        canaries = [await canary_for(triton, MODELS["token_level"]) for _ in range(8)]
+        await asyncio.gather(
+            *(first_token(f"127.0.0.1:{triton.grpc_port}", one.request, one.reader, 60) for one in canaries)
+        )
+    assert triton.process.running()
 
 
 async def test_nobody_answers(triton: Triton) -> None:

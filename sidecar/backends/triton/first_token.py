@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator
+from contextlib import suppress
 from http import HTTPStatus
 
 import grpc
@@ -13,6 +15,9 @@ from sidecar.backends.triton.client import CHANNEL_OPTIONS
 from sidecar.backends.triton.frames import GrpcStatus, frame
 from sidecar.backends.triton.protocol import SERVICE
 from sidecar.backends.triton.reader import TritonReader
+
+# For so long the rest of an answer is read, which nobody needs.
+_END_SECONDS = 1.0
 
 
 async def first_token(target: str, request: bytes, reader: TritonReader, seconds: float) -> None:
@@ -27,12 +32,16 @@ async def first_token(target: str, request: bytes, reader: TritonReader, seconds
     async with grpc.aio.insecure_channel(target, options=CHANNEL_OPTIONS) as channel:
         # Without serializers messages are bytes.
         call = channel.stream_stream(SERVICE + "ModelStreamInfer")(_once(request), timeout=seconds)
+        messages = aiter(call)
         try:
-            await _read(call, reader)
+            await _read(messages, reader)
         except grpc.aio.AioRpcError as error:
             raise _failure_of(error.code(), error.details() or "") from error
-        finally:
-            call.cancel()
+        # Triton dies by a fault of its own (SIGSEGV) where calls are cancelled as they end, which this one is about to.
+        with suppress(TimeoutError, grpc.aio.AioRpcError):
+            async with asyncio.timeout(_END_SECONDS):
+                async for _ in messages:
+                    pass
 
 
 def _failure_of(code: grpc.StatusCode, details: str) -> BackendError:
@@ -47,7 +56,8 @@ async def _once(request: bytes) -> AsyncIterable[bytes]:
     yield request
 
 
-async def _read(messages: AsyncIterable[bytes], reader: TritonReader) -> None:
+async def _read(messages: AsyncIterator[bytes], reader: TritonReader) -> None:
+    """Read until something was generated, or to an end without anything."""
     generated = False
 
     def take(text: str, tokens: int) -> bool:

@@ -111,6 +111,12 @@ def test_the_page_fits_keyboards_and_screens(seen: Seen) -> None:
     assert page["light"]["ground"] != page["phone"]["ground"]
 
 
+def test_by_another_name_the_page_needs_a_key(stack: LocalStack) -> None:
+    page = browse("elsewhere.mjs", stack, script("far")["input"])
+    assert ("scope admin" in page["refused"], page["before"]) == (True, 0)
+    assert (page["alert"], page["text"]) == (False, "far")
+
+
 def test_the_playground_shows_what_comes(stack: LocalStack) -> None:
     steps = ["<think>Hm, ", "the weather.</think>", "Let me look.", CALL]
     requests = [

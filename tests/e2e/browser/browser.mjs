@@ -5,12 +5,12 @@ import { chromium } from "playwright-core";
 
 const unpacked = fileURLToPath(new URL("../../../.local/browser/", import.meta.url));
 
-/** A browser that `use` has until it returns; what it returns is printed as JSON. */
-export async function withBrowser(use) {
+/** A browser, with further `options`, that `use` has until it returns; what it returns is printed as JSON. */
+export async function withBrowser(use, options = []) {
   const browser = await chromium.launch({
     executablePath: `${unpacked}chromium`,
     // It has no sandbox of its own for root, and sees nothing but pages of ours.
-    args: ["--no-sandbox"],
+    args: ["--no-sandbox", ...options],
     env: { ...process.env, LD_LIBRARY_PATH: `${unpacked}al2023/lib`, FONTCONFIG_FILE: `${unpacked}fonts.conf` },
   });
   try {

@@ -1,6 +1,6 @@
 // Asks for the node's data every few seconds while the page is seen, and shows them.
 
-import { read, Refused, useKey } from "./data.js";
+import { hasKey, read, Refused, useKey } from "./data.js";
 import { brief, count, duration, find, Shown, some } from "./dom.js";
 import { Organizations } from "./organizations.js";
 import { Playground } from "./playground.js";
@@ -98,10 +98,13 @@ async function refresh() {
     show(await read("data/node"));
     warn("");
   } catch (error) {
-    if (error instanceof Refused && error.status === 401) {
-      for (const part of document.querySelectorAll("#key-form")) part.hidden = false;
+    if (!(error instanceof Refused)) {
+      warn("The node does not answer; trying again. What is shown is old.");
+      return;
     }
-    warn(error instanceof Refused ? error.message : "The node does not answer; trying again. What is shown is old.");
+    if (error.status === 401) find("key-form").hidden = false;
+    const lacksKey = error.status === 401 && !hasKey();
+    warn(lacksKey ? "This node is shown to who has a key with the scope admin: enter it above." : error.message);
   }
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,6 @@ from typing import Any
 
 import jsonschema
 import pytest
-import typer
 import yaml
 from envoy.config.cluster.v3.cluster_pb2 import Cluster
 from envoy.config.listener.v3.listener_components_pb2 import Filter
@@ -20,7 +20,6 @@ from envoy.extensions.filters.network.http_connection_manager.v3.http_connection
 from google.protobuf.json_format import ParseDict
 from google.protobuf.message import Message
 
-from sidecar.cli import app
 from tests.core.envoy.crds import DEFINITIONS
 from tests.core.envoy.outlines import FORMS, FULL, KEPT, invoke, outline, rendered
 from tests.core.envoy.test_derive import MODEL
@@ -181,7 +180,9 @@ def test_http_where_others_connect_must_be_wanted(tmp_path: Path) -> None:
     assert invoke(tmp_path, "standalone", "--listen", "0.0.0.0:8080", "--allow-http").exit_code == 0
 
 
-def test_files_that_only_envoy_may_read_are_taken() -> None:
-    group: Any = typer.main.get_command(app)
-    parameters = {parameter.name: parameter for parameter in group.commands["envoy"].commands["render"].params}
-    assert not any(parameters[name].type.readable for name in ("access_log", "tls_certificate", "tls_key"))
+def test_files_that_only_envoy_may_read_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "envoy's"
+    file.touch()
+    monkeypatch.setattr(os, "access", lambda path, _mode: Path(os.fsdecode(path)) != file)
+    arguments = [word for name in ("access-log", "tls-certificate", "tls-key") for word in (f"--{name}", str(file))]
+    assert invoke(tmp_path, "standalone", *arguments).exit_code == 0

@@ -133,6 +133,8 @@ def _model(model: Served, gauges: Gauges) -> Json:
         "tool_format": _name_in(FORMATS, model.style.calls),
         # In the eyes of all workers, where any has looked.
         "ready": bool(gauges.get(table.MODEL_READY.name, {}).get((model.name,), 0)),
+        # In the eyes of the worker that answers.
+        "outage": None if model.outage is None else model.outage.name,
     }
 
 

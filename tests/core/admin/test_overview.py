@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from prometheus_client import values
 from sidecar.admin.status.node import Node
 from sidecar.admin.status.overview import overview
 from sidecar.admission.limits import Limits
+from sidecar.backends.triton.errors import STARTING
 from sidecar.generation.reasoning import ReasoningFormat
 from sidecar.generation.style import choose_style
 from sidecar.surfaces import SURFACES
@@ -137,6 +139,12 @@ def test_models_are_told_with_contract_and_formats(tmp_path: Path) -> None:
     assert (own["ready"], native["ready"]) == (False, None)
     assert native["routes"][0] == {"upstream": "up0", "model": "gpt-at-0"}
     assert "sk-secret" not in str(native)
+
+
+def test_a_model_that_does_not_answer_is_told_with_the_failure(tmp_path: Path) -> None:
+    served = catalog(replace(model(), outage=STARTING))
+    (told,) = overview(node(tmp_path, catalog=lambda: served), BEGIN)["models"]
+    assert (told["ready"], told["outage"]) == (False, "starting")
 
 
 def test_failures_have_the_status_of_their_code(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ function modelRow(model) {
   const passes = model.kind === "native" ? "passes through" : null;
   return [
     [model.name, make("small", {}, behind), ...notes],
-    [state],
+    [state, model.outage ? make("small", {}, model.outage) : null],
     [passes ?? model.contract ?? "not known yet"],
     [passes ? "–" : model.tool_format ?? "none"],
     [passes ? "–" : model.reasoning_format ?? "none"],

@@ -6,7 +6,6 @@ Each command imports what it runs when it runs: the supervisor stays small, and 
 from __future__ import annotations
 
 import asyncio
-import logging
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
@@ -177,9 +176,6 @@ def _load(path: Path, *, err: bool = True) -> Config:
 
 
 def _configure_logging(config: Config) -> None:
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    # Only what the format shows: the rest takes half of a line's time, and each request has a line.
-    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
-    logging._srcfile = None
-    # The libraries' own debugging is no help here and may hold more than ours.
-    logging.getLogger("sidecar").setLevel(config.log_level.upper())
+    from sidecar.telemetry.log_lines import configure_logging
+
+    configure_logging(config.log_format, config.log_level)

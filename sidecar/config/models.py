@@ -259,6 +259,12 @@ class Config(Section):
         description="`debug` adds the model runtime's own words about its failures, which may hold parts of prompts",
     )
 
+    log_format: Literal["auto", "json", "text"] = Field(
+        default="auto",
+        description="the form of the log, which goes to standard error: `json`, an object a line, `text`, lines for"
+        " people, or `auto`: text where standard error is a terminal. See [traces.md](traces.md#logs)",
+    )
+
     @model_validator(mode="after")
     def _names_are_unique(self) -> Config:
         names = [name for model in self.models for name in (model.name, *model.aliases)]

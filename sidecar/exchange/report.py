@@ -77,6 +77,7 @@ class Report:
         caller: on whose behalf it is.
         outcome: ``completed``, ``incomplete``, ``client_gone``, an error's code, or ``ok`` where no response was asked
             for.
+        response_id: the response's id; ``None`` as for ``model``.
         model: the model's name; ``None`` unless a response was asked for and the request accepted.
         stream: whether its answer is an event stream; ``None`` as for ``model``.
         usage: tokens, as far as they have been generated.
@@ -100,6 +101,7 @@ class Report:
     surface: str = ""
     caller: Caller = field(default_factory=Caller)
     outcome: str = "client_gone"
+    response_id: str | None = None
     model: str | None = None
     stream: bool | None = None
     usage: Usage = field(default_factory=Usage)

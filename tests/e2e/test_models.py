@@ -17,6 +17,7 @@ from stack.local import SCRIPTED, LocalStack
 from stack.setup import NODE, NODE_TESTS
 from stack.triton import Triton
 from tests.e2e.client import eventually
+from tests.e2e.test_failures import log_lines
 
 ALIAS = "b3os/scripted"
 NAMES = [SCRIPTED.name, ALIAS]
@@ -88,15 +89,15 @@ async def test_the_runtimes_words_are_in_the_debug_log_alone(aliased: LocalStack
     assert "secret" not in failed.value.response.text
     request_id = failed.value.response.headers["x-request-id"]
 
-    def logged() -> list[str] | None:
-        about = [line for line in (aliased.run_dir / "sidecar.log").read_text().splitlines() if request_id in line]
-        return about if "sidecar.access" in "".join(about) else None
+    def logged() -> list[dict[str, Any]] | None:
+        about = [line for line in log_lines(aliased.run_dir / "sidecar.log", 0) if request_id in str(line)]
+        return about if any(line["logger"] == "sidecar.access" for line in about) else None
 
     said, ended = await eventually(logged)
-    assert " DEBUG " in said
-    assert "secret words" in said
-    assert '"backend_failure": "failed"' in ended
-    assert "secret" not in ended
+    assert said["level"] == "debug"
+    assert "secret words" in said["message"]
+    assert ended["backend_failure"] == "failed"
+    assert "secret" not in str(ended)
 
 
 def get(stack: LocalStack, path: str, **headers: str) -> dict[str, Any]:

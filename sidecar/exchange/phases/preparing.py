@@ -98,6 +98,7 @@ def _next_ask(context: Context, facts: Facts, left: Sequence[type[Ask[Any]]], at
     report, reserved = context.report, facts.get(Reserve)
     if reserved is not None:
         report.delivered.cell = reserved.slot.mark
+    report.response_id = plan.ids.response
     report.model, report.stream, report.remedy = plan.model.name, plan.stream, plan.remedy
     report.usage.input_tokens = plan.input_tokens
     report.timing.called_at = at

@@ -19,7 +19,7 @@ import typer
 from sidecar.config.models import MOST_WORKERS
 from sidecar.config.processors import Shares, shares, usable_processors
 from sidecar.envoy.settings import Wire
-from stack import image_node, postgres, protobuf, setup, site
+from stack import image_node, postgres, prometheus, protobuf, setup, site
 from stack import images as image_builds
 from stack import release as releases
 from stack.local import SCRIPTED_MODELS, SMOLLM2, LocalStack
@@ -252,6 +252,7 @@ def test(context: typer.Context) -> None:
     """Install what the tests need and run them all; with arguments they go to pytest instead."""
     with Steps() as progress:
         postgres.install(progress)
+        prometheus.install(progress)
         setup.install_systemd(progress)
         setup.install_triton(progress)
         setup.install_node_packages(progress)

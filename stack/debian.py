@@ -33,6 +33,15 @@ def unpack_kustomize(directory: Path) -> Path:
     return _unpack(directory, "trixie", ("kustomize",), "usr/bin/kustomize", ("version",))
 
 
+def unpack_prometheus(directory: Path) -> Path:
+    """Prometheus of Debian 12, in ``directory``; the program, beside which is promtool.
+
+    Raises:
+        StackError: the system has no apt, its mirror no Debian 12, or the program does not run here.
+    """
+    return _unpack(directory, "bookworm", ("prometheus",), "usr/bin/prometheus", ("--version",))
+
+
 def _unpack(directory: Path, release: str, packages: Sequence[str], program: str, trial: Sequence[str]) -> Path:
     """Download packages from the mirror that the system's apt uses, unless ``directory`` has them; their program.
 

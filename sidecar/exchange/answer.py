@@ -69,6 +69,11 @@ class Answer:
         """The name and the arguments of each call of a closed answer."""
         return self._writer.calls
 
+    @property
+    def repaired_calls(self) -> int:
+        """How many of them were written not quite right."""
+        return self._parser.repaired_calls
+
     def feed(self, data: bytes) -> bytes:
         """The events that the upstream's ``data`` adds; none when it completes nothing that shows.
 

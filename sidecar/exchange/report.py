@@ -89,6 +89,7 @@ class Report:
         broke_schema: the text did not fit the schema that was asked for.
         missed_call: the model did not make the call that was demanded.
         broken_arguments: the number of calls whose arguments do not fit the schema that they had to fit.
+        repaired_calls: the number of calls whose arguments had to be made valid JSON.
         unchecked: whether the text or some arguments fit would have taken too long to tell; they were taken to.
         broken_characters: the number of U+FFFD in the model's text.
         remedy: what the operator can do about them; empty where only the model itself can write them.
@@ -113,6 +114,7 @@ class Report:
     broke_schema: bool = False
     missed_call: bool = False
     broken_arguments: int = 0
+    repaired_calls: int = 0
     unchecked: bool = False
     broken_characters: int = 0
     remedy: str = ""

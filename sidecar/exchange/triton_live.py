@@ -78,6 +78,7 @@ class TritonLive(LiveAnswer):
             usage.input_tokens = reader.input_tokens
         report.counted = reader.counted and usage.output_tokens > 0
         report.broken_characters = reader.broken_characters
+        report.repaired_calls = self.answer.repaired_calls
 
     def check_form(self) -> None:
         """No contract promises that guides are kept to."""

@@ -51,6 +51,7 @@ class CallObject:
             yield from self._source.space()
             delimiter = yield from self._source.literal(",", "}")
             if not delimiter:
+                self._parser.json.repaired = True
                 return (yield from self._parser.at_end())
             yield from self._source.space()
             delimiter = delimiter if delimiter == "}" else (yield from self._source.literal("}"))

@@ -72,6 +72,7 @@ class CallParser(CoroutineParser):
         """Hold from here on; ``marker`` stands here."""
         self.source.hold()
         self.source.take(len(marker))
+        self.json.repaired = False
         self._marked = bool(marker)
         self._name = ""
         self._fenced = False
@@ -123,6 +124,8 @@ class CallParser(CoroutineParser):
             if self._key:
                 self.argument("")
             return False
+        if not ended:
+            self.json.repaired = True
         self._key = ""
         if self.sink.call_open or ended:
             self.argument("}" if self.sink.call_open else "{}")
@@ -169,7 +172,8 @@ class CallParser(CoroutineParser):
         self.source.release()
         if not whole and self.source.cut:
             self.source.take_rest()
-        self.sink.close(whole or not self.source.cut)
+        self.sink.close(whole or not self.source.cut, repaired=not whole or self.json.repaired)
+        self.json.repaired = False
         self._unclosed = bool(self.ends)
         return True
 

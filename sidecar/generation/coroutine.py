@@ -40,6 +40,11 @@ class CoroutineParser(ABC):
         self._look_for_markers()
         self._steps = self.read()
 
+    @property
+    def repaired_calls(self) -> int:
+        """See :class:`~sidecar.generation.segments.Parser`."""
+        return self.sink.repaired_calls
+
     @abstractmethod
     def read(self) -> Steps[None]:
         """Read the whole generation, to its end."""

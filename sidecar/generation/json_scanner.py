@@ -32,6 +32,7 @@ _NUMBER = re.compile(r"([-+]?)(?=\.?\d)(\d*)(?:\.(\d*))?(?:[eE]([-+]?\d+))?", re
 _CONSTANTS = {"true": "true", "false": "false", "null": "null", "True": "true", "False": "false", "None": "null"} | {
     sign + word: "null" for sign in ("", "-", "+") for word in ("NaN", "nan", "Infinity", "inf")
 }
+_OF_PYTHON = ("True", "False", "None")
 _ENDS = {"{": "}", "[": "]", "(": ")"}
 _JSON_ENDS = {"}": "}", "]": "]", ")": "]"}
 
@@ -40,9 +41,10 @@ class JsonScanner:
     """Reads values; each reading stops at the first character that breaks it, and leaves that where it is.
 
     ``walls`` are markers that end everything, inside strings too. The class variables hold what another notation of the
-    same values may write differently.
+    same values may write differently; ``native`` is whether its own are single quotes, tuples and Python's constants.
     """
 
+    native: ClassVar[bool] = False
     escape: ClassVar[re.Pattern[str]] = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
     escape_begun: ClassVar[re.Pattern[str]] = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?")
 
@@ -53,6 +55,8 @@ class JsonScanner:
         self._ends: list[str] = []
         self._closable = 0
         self._pending: list[str] = []
+        self.repaired = False
+        """Whether something was repaired; stays until it is taken back."""
 
     def value(self, emit: Emit) -> Steps[bool]:
         """Read one value, pass it on, and tell whether it is whole.
@@ -66,6 +70,7 @@ class JsonScanner:
             if self._pending:
                 emit("".join(self._pending))
         elif not whole and self._closable:
+            self.repaired = True
             emit("".join(_JSON_ENDS[end] for end in reversed(self._ends[: self._closable])))
         return whole
 
@@ -85,6 +90,8 @@ class JsonScanner:
             if self._like_containers and (yield from source.ahead(*self._like_containers)):
                 return False
             if character in _ENDS:
+                if character == "(" and not self.native:
+                    self.repaired = True
                 ends.append(_ENDS[source.take(1)])
                 pending.append("{" if character == "{" else "[")
                 yield from source.run(_SPACE, pending.append)
@@ -111,6 +118,8 @@ class JsonScanner:
                 character = yield from source.peek()
                 if not character or character not in ends[-_LEFT_OUT:]:
                     return ends[-1] == "]" or ends[-1] == ")" or (yield from self._key())
+                if not self.native:
+                    self.repaired = True
                 del pending[comma:]
             if not character or character not in ends[-_LEFT_OUT:]:
                 return False
@@ -120,6 +129,7 @@ class JsonScanner:
                 self._pass_on(_JSON_ENDS[end], emit)
                 if end == character:
                     break
+                self.repaired = True
         return False
 
     def _pass_on(self, text: str, emit: Emit) -> None:
@@ -153,6 +163,8 @@ class JsonScanner:
         value = _json_of(word) if len(word) < _LONGEST_WORD else ""
         if value:
             self._source.take(len(word))
+            if value != word and not (self.native and word in _OF_PYTHON):
+                self.repaired = True
         if value and not self._source.cut:
             self._pass_on(value, emit)
         elif value == word and value[-1:].isdigit():
@@ -170,6 +182,8 @@ class JsonScanner:
     def _string(self, quote: str, emit: Emit) -> Steps[bool]:
         """Read a string after its opening quote, pass it on with its closing one, and tell whether that came."""
         source, stops = self._source, self._strings[quote]
+        if quote == "'" and not self.native:
+            self.repaired = True
         while True:
             stop = yield from source.until(stops, emit)
             if stop == quote:
@@ -179,6 +193,8 @@ class JsonScanner:
             if stop == "\\":
                 yield from self._escape(quote, emit)
             elif len(stop) == 1:
+                if stop != '"':
+                    self.repaired = True
                 emit(encode_basestring(source.take(1))[1:-1])
             else:
                 if not source.cut:
@@ -196,6 +212,8 @@ class JsonScanner:
         elif source.cut:
             source.take_rest()
         else:
+            if not self.native:
+                self.repaired = True
             source.take(1)
             emit("\\\\")
 
@@ -203,6 +221,7 @@ class JsonScanner:
 class PythonScanner(JsonScanner):
     """Reads the same with Python's escapes; an unknown one stands for itself there too."""
 
+    native = True
     escape: ClassVar[re.Pattern[str]] = re.compile(
         r"""\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[\\'"abfnrtv\n])"""
     )

@@ -38,6 +38,10 @@ class Parser(Protocol):
 
     in_reasoning: bool
 
+    @property
+    def repaired_calls(self) -> int:
+        """How many calls had arguments that were written not quite right, and were made valid JSON."""
+
     def plain(self, text: str) -> Kind | None:
         """The kind of ``text``, which is not empty, where it is one segment as it is, as nearly always.
 

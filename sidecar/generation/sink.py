@@ -16,11 +16,13 @@ class Sink:
     """Segments since the last :meth:`take`, with those of one kind in a row joined.
 
     ``last`` is the last visible text or reasoning that came. ``in_reasoning`` is whether the text that was read last
-    stands in the reasoning, between its markers.
+    stands in the reasoning, between its markers. ``repaired_calls`` counts complete calls that were
+    written otherwise.
     """
 
     def __init__(self) -> None:
         self.call_open = False
+        self.repaired_calls = 0
         self.in_reasoning = False
         self.blank = True
         self.last = ""
@@ -87,9 +89,10 @@ class Sink:
         if json:
             self._parts.append(json)
 
-    def close(self, complete: bool) -> None:
-        """The open call ends."""
+    def close(self, complete: bool, *, repaired: bool = False) -> None:
+        """The open call ends; to be ``complete`` it may have needed to be ``repaired``."""
         self._turn(None)
+        self.repaired_calls += complete and repaired
         self._segments.append((CALL_DONE if complete else CALL_BROKEN, ""))
         self.call_open = False
         self.next_message()

@@ -14,6 +14,11 @@ class VisibleOnly:
         self._parser = parser
         self.in_reasoning = parser.in_reasoning
 
+    @property
+    def repaired_calls(self) -> int:
+        """Calls are not visible."""
+        return 0
+
     def plain(self, text: str) -> Kind | None:
         """Never: what is plain may be reasoning."""
         return None

@@ -53,6 +53,7 @@ def _entry(report: Report) -> dict[str, object]:
         "broke_schema": report.broke_schema,
         "missed_call": report.missed_call,
         "broken_arguments": report.broken_arguments,
+        "repaired_calls": report.repaired_calls,
         "unchecked": report.unchecked,
         "broken_characters": report.broken_characters,
         "ttft_ms": timing.ttft_ms,

@@ -94,6 +94,8 @@ class CountExchanges:
         metrics = self._metrics
         if report.broken_characters:
             metrics.count(table.BROKEN_CHARACTERS, model, by=report.broken_characters)
+        if report.repaired_calls:
+            metrics.count(table.REPAIRED_CALLS, model, by=report.repaired_calls)
         for fault, times in (
             ("schema", report.broke_schema),
             ("missed_call", report.missed_call),

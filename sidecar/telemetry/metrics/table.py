@@ -134,6 +134,12 @@ FAULTY_OUTPUT = Metric(
     "What a model wrote in spite of what was asked: schema, missed_call, arguments; unchecked could not be checked.",
     ("model", "fault"),
 )
+REPAIRED_CALLS = Metric(
+    "responses_repaired_calls_total",
+    COUNTER,
+    "Calls whose arguments a model wrote not quite right, and that were made valid JSON.",
+    ("model",),
+)
 UPSTREAM_FAILURES = Metric(
     "responses_upstream_failures_total",
     COUNTER,
@@ -166,8 +172,14 @@ RESERVATIONS = Metric("responses_reservations_open", GAUGE, "Reservations that a
 LOG_RECORDS = Metric(
     "responses_log_records_total",
     COUNTER,
-    "Warnings and errors in the log, by part; those of extproc and grpc_h2 are failures of ext_proc.",
+    "Warnings and errors in the log, by part.",
     ("part", "level"),
+)
+EXT_PROC_ERRORS = Metric(
+    "responses_ext_proc_errors_total",
+    COUNTER,
+    "Failures between Envoy and a worker: of the service, a route's settings, a call, a connection that is ended.",
+    ("kind",),
 )
 MODEL_READY = Metric(
     "responses_model_ready",
@@ -196,6 +208,7 @@ METRICS = (
     PREPARATION_QUEUE,
     BROKEN_CHARACTERS,
     FAULTY_OUTPUT,
+    REPAIRED_CALLS,
     UPSTREAM_FAILURES,
     ATTEMPTS,
     LOOP_LAG,
@@ -204,6 +217,7 @@ METRICS = (
     STORE_UP,
     RESERVATIONS,
     LOG_RECORDS,
+    EXT_PROC_ERRORS,
     MODEL_READY,
     WORKERS,
     WORKER_STARTS,

@@ -67,6 +67,7 @@ class WatchedPieces(Pieces):
 class AllText:
     """A parser to which all is visible text; it looks at nothing."""
 
+    repaired_calls = 0
     in_reasoning = False
 
     def plain(self, text: str) -> None:

@@ -73,7 +73,7 @@ def init(
 
 @app.command()
 def serve(config: _ConfigFile) -> None:
-    """Serve requests from Envoy until SIGTERM.
+    """Serve requests from Envoy until SIGTERM; SIGHUP loads the configuration again.
 
     Exit status 2: the configuration cannot be used. Exit status 1: no worker can be started.
     """
@@ -81,7 +81,7 @@ def serve(config: _ConfigFile) -> None:
 
     settings = _load(config)
     _configure_logging(settings)
-    raise typer.Exit(asyncio.run(serve(settings, config.resolve())))
+    raise typer.Exit(asyncio.run(serve(settings, config.absolute())))
 
 
 @app.command()
@@ -145,16 +145,25 @@ def docs(directory: Annotated[Path, typer.Argument(help="Where to write them.")]
 
 
 @app.command(hidden=True)
-def worker(config: _ConfigFile, index: Annotated[int, typer.Option("--index")]) -> None:
-    """One worker process; the supervisor starts it."""
+def worker(
+    config: _ConfigFile,
+    index: Annotated[int, typer.Option("--index")],
+    place: Annotated[int, typer.Option("--place")],
+) -> None:
+    """One worker process; the supervisor starts it, and gives it what it has read in the file."""
+    from sidecar.server.handing import receive
     from sidecar.server.worker import run_worker
 
-    # What is wrong goes to the supervisor, which reads standard output.
-    settings = _load(config, err=False)
+    try:
+        settings = receive(0)
+    except EOFError as error:
+        typer.echo(f"standard input: {error}", err=True)
+        raise typer.Exit(2) from error
     _configure_logging(settings)
     try:
-        run_worker(settings, index)
+        run_worker(settings, index, place)
     except ConfigError as error:
+        # It goes to the supervisor, which reads standard output.
         typer.echo(str(error.in_file(config)))
         raise typer.Exit(2) from error
 
@@ -167,11 +176,11 @@ def main() -> None:
     app()
 
 
-def _load(path: Path, *, err: bool = True) -> Config:
+def _load(path: Path) -> Config:
     try:
         return load(path)
     except ConfigError as error:
-        typer.echo(str(error), err=err)
+        typer.echo(str(error), err=True)
         raise typer.Exit(2) from error
 
 

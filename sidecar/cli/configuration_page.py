@@ -70,7 +70,33 @@ URL needs no fetch. A model takes images when its chat template places them and 
 `serve` is a supervisor that starts the workers, and starts those again that end. When no worker serves and none can be
 started, several times running, it says so and ends with status 1. SIGTERM or SIGINT lets the workers drain: they take
 no new requests, and what still runs after `drain` ends with an error; within ten seconds more all has ended. A second
-signal ends them at once. SIGHUP does nothing.
+signal ends them at once.
+
+## Changing it while it runs
+
+A changed file is loaded within seconds, and so is one that a Kubernetes ConfigMap leads to; SIGHUP to the supervisor
+(`kill -HUP`, not to the workers) has it loaded at once, changed or not. The files of `sealing_key`,
+`stored.master_key` and `store.url_file` count as its parts. What else models need, as their tokenizers, is read again
+whenever the configuration is loaded, so after a change of these alone send SIGHUP. Keys of `upstreams` are read every
+two seconds without all that. Environment variables are those of the start.
+
+The supervisor checks the file, and starts new workers with it beside those that serve. When all of them have loaded
+their models and listen, they take all new requests, and the others end when the streams have that they serve: a
+stream goes on with the settings that it began with, however long it takes, and no request is refused meanwhile. That
+takes, for as long as such streams last, the memory and the connections to the store of twice the workers, and at its
+begin the processor time of their start.
+
+A file that cannot be used changes nothing, in no worker. Nor does one that a worker cannot load, for a tokenizer that
+is not there or an address that cannot be had. The log says why, and
+[`responses_config_last_reload_successful`](metrics.md) is 0 until one has been loaded, or what is in force stands in
+the file again. `responses-sidecar check --config FILE` says before what would come of it.
+
+All settings take effect so but these, of which a change is told in a warning and counts from the next start: `node`,
+`workers`, `sockets`, `accounts`, `currency`, `store.state`, `store.when_down` and where the store is; another
+password in `store.url_file` does take effect. What Envoy has to do with a setting, as for new `upstreams`, limits
+above [its own](#envoys-own-limits) or another surface, is changed there too, before it is here.
+
+With the transport `grpc_aio` a request that comes in the moment of the change may be refused with 503.
 
 ## Envoy's own limits
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sidecar.telemetry.metrics.table import METRICS, Metric
+from sidecar.telemetry.metrics.table import METRICS, OF_THE_SUPERVISOR, Metric
 
 _HEAD = """\
 # Metrics
@@ -44,7 +44,8 @@ _KINDS = {"sum": "", "min": ", the least of the workers'"}
 
 def metrics_page() -> str:
     """The whole page."""
-    return f"{_HEAD}| Metric | Kind | Labels | Meaning |\n|---|---|---|---|\n" + "".join(map(_row, METRICS))
+    rows = "".join(map(_row, (*METRICS, *OF_THE_SUPERVISOR)))
+    return f"{_HEAD}| Metric | Kind | Labels | Meaning |\n|---|---|---|---|\n{rows}"
 
 
 def _row(metric: Metric) -> str:

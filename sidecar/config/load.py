@@ -67,7 +67,8 @@ def read(path: Path) -> Any:
 def load(path: Path) -> Config:
     """Read and check the file, and what the environment sets in its place.
 
-    Relative paths are relative to the file's directory.
+    Relative paths are relative to the directory that ``path`` names, also where a link stands there: what it leads to
+    may be another directory with each change, as in Kubernetes.
 
     Raises:
         ConfigError: the file cannot be read, is not YAML, or a key is wrong.
@@ -79,12 +80,12 @@ def load(path: Path) -> Config:
         raise ConfigError("\n".join(_describe(error, path))) from error
     except ValueError as error:
         raise ConfigError(f"environment: {error}") from None
-    config = _resolve(config, path.resolve().parent)
+    config = _resolve(config, path.absolute().parent)
     if len(str(config.sockets)) > _MAX_SOCKETS_PATH:
         raise ConfigError(f"{path}: sockets: a directory for Unix sockets has at most {_MAX_SOCKETS_PATH} characters")
     if config.sealing_key is not None:
         try:
-            read_sealing_key(config.sealing_key)
+            read_sealing_keys(config.sealing_key)
         except ConfigError as error:
             raise error.in_file(path) from None
     for index, upstream in enumerate(config.upstreams):
@@ -95,8 +96,8 @@ def load(path: Path) -> Config:
     return config
 
 
-def read_sealing_key(path: Path) -> bytes:
-    """The key in the file ``path``: 64 bytes, in base64.
+def read_sealing_keys(path: Path) -> list[bytes]:
+    """The keys in the file ``path``: 64 bytes each, in base64, whose padding tells where one ends.
 
     Raises:
         ConfigError: the file cannot be read, or others may, or it holds something else. The message holds nothing of
@@ -104,12 +105,13 @@ def read_sealing_key(path: Path) -> bytes:
     """
     text = _read_secret(f"sealing_key: {path}", path)
     try:
-        key = b64decode("".join(text.split()), validate=True)
+        keys = [b64decode(key, validate=True) for key in re.findall("[^=]+=*|=+", "".join(text.split()))]
     except ValueError:
         raise ConfigError(f"sealing_key: {path} is not base64") from None
-    if len(key) != _SEALING_KEY_BYTES:
-        raise ConfigError(f"sealing_key: {path} holds {len(key)} bytes; {_SEALING_KEY_BYTES} are needed")
-    return key
+    if not keys or any(len(key) != _SEALING_KEY_BYTES for key in keys):
+        lengths = " and ".join(str(len(key)) for key in keys) or "no"
+        raise ConfigError(f"sealing_key: {path} holds {lengths} bytes; {_SEALING_KEY_BYTES} are needed for each key")
+    return keys
 
 
 def read_master_keys(stored: StoredConfig) -> list[bytes]:

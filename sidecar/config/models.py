@@ -252,7 +252,7 @@ class Config(Section):
     sealing_key: Path | None = Field(
         default=None,
         description="a file of 64 random bytes in base64 (`openssl rand -base64 64`), the same on all nodes that serve"
-        " the same clients",
+        " the same clients. With several, one after the other, the first seals, and all open what they have sealed",
     )
     log_level: Literal["info", "debug"] = Field(
         default="info",
@@ -366,3 +366,7 @@ class Config(Section):
     def socket(self, index: int) -> Path:
         """The socket of the worker ``index``."""
         return self.sockets / f"worker-{index}.sock"
+
+    def new_socket(self, process: int) -> Path:
+        """The same of a worker, by its process id, until it takes its place."""
+        return self.sockets / f"new-{process}"

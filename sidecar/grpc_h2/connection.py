@@ -13,7 +13,7 @@ from sidecar.grpc_h2.blocks import unpadded
 from sidecar.grpc_h2.call import Call
 from sidecar.grpc_h2.endpoint import Endpoint
 from sidecar.grpc_h2.faults import ConnectionFault, StreamFault
-from sidecar.grpc_h2.frames import END_STREAM, PADDED, ErrorCode, Setting, goaway
+from sidecar.grpc_h2.frames import END_STREAM, PADDED, STREAM_BITS, ErrorCode, Setting, goaway
 from sidecar.grpc_h2.headers import Request, is_grpc, plain_response
 from sidecar.grpc_h2.incoming import Incoming
 from sidecar.grpc_h2.limits import Limits
@@ -28,6 +28,7 @@ class Connection(Endpoint[Call]):
     def __init__(self, methods: Methods, limits: Limits, wake: Callable[[], None]) -> None:
         super().__init__(limits, wake, Incoming(), {Setting.MAX_CONCURRENT_STREAMS: limits.max_concurrent_streams})
         self._methods = methods
+        self._retiring = False
 
     def pause(self, paused: bool) -> None:
         """Whether the socket is full: calls then are congested."""
@@ -35,6 +36,16 @@ class Connection(Endpoint[Call]):
         if not paused:
             for call in list(self._calls.values()):
                 call.drained()
+
+    def retire(self) -> None:
+        """Ask the peer to make further calls elsewhere; those that it makes here all the same are taken.
+
+        RFC 9113, section 6.8: the first of a graceful shutdown's two GOAWAYs, which refuses nothing. Peers close the
+        connection when their calls have ended.
+        """
+        if not (self._retiring or self._leaving):
+            self._retiring = True
+            self._sender.put(goaway(STREAM_BITS, ErrorCode.NO_ERROR, ""))
 
     def leave(self) -> None:
         """Take no more calls; the connection is terminated when those under way have ended."""

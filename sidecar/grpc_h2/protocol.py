@@ -119,6 +119,11 @@ class ServerProtocol(_Edge):
         self._open_protocols.discard(self)
         super().connection_lost(exc)
 
+    def retire(self) -> None:
+        """Ask the client to make further calls elsewhere."""
+        self._connection.retire()
+        self._wake()
+
     def leave(self) -> None:
         """Take no more calls, and close the connection when those under way have ended."""
         self._connection.leave()

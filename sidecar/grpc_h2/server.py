@@ -9,6 +9,9 @@ from sidecar.grpc_h2.limits import Limits
 from sidecar.grpc_h2.protocol import ServerProtocol
 from sidecar.grpc_h2.receiver import Methods
 
+# A client that was connecting meanwhile is told a little later.
+_LATE_SECONDS = 1.0
+
 
 class Server:
     """The listening socket and its connections. Who may connect is a matter of the socket's directory."""
@@ -30,6 +33,15 @@ class Server:
             lambda: ServerProtocol(methods, limits, protocols), str(socket)
         )
         return cls(listener, protocols)
+
+    async def retire(self) -> None:
+        """Ask all clients to make further calls elsewhere; returns when all have closed their connections."""
+        while True:
+            for protocol in list(self._protocols):
+                protocol.retire()
+            await asyncio.sleep(_LATE_SECONDS)
+            if not self._protocols:
+                return
 
     async def close(self, seconds: float) -> None:
         """Take no more calls, give those under way ``seconds`` to end, and cut off the rest."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -32,16 +33,16 @@ AnyItem = TypeVar("AnyItem", bound=BaseModel)
 
 
 class Sealer:
-    """Seals and opens texts with ``key``.
+    """Seals texts with ``key``; opens what was sealed with it or one of ``others``.
 
     Raises:
-        ValueError: ``key`` is not :data:`KEY_BYTES` long.
+        ValueError: a key is not :data:`KEY_BYTES` long.
     """
 
-    def __init__(self, key: bytes) -> None:
-        if len(key) != KEY_BYTES:
+    def __init__(self, key: bytes, *others: bytes) -> None:
+        if any(len(one) != KEY_BYTES for one in (key, *others)):
             raise ValueError(f"a sealing key has {KEY_BYTES} bytes")
-        self._cipher = AESSIV(key)
+        self._cipher, *_ = self._ciphers = [AESSIV(one) for one in (key, *others)]
 
     def seal(self, text: str, item_id: str, purpose: bytes = _REASONING) -> str:
         """``text`` of the item ``item_id``, which keeps equal texts from looking equal."""
@@ -50,13 +51,16 @@ class Sealer:
         return urlsafe_b64encode(_VERSION + nonce + sealed).decode()
 
     def unseal(self, sealed: str, purpose: bytes = _REASONING) -> str | None:
-        """The text in ``sealed``; ``None`` where it was not sealed with this key, for this purpose."""
+        """The text in ``sealed``; ``None`` where it was not sealed with these keys, for this purpose."""
         try:
             data = urlsafe_b64decode(sealed.encode())
-            version, nonce, ciphertext = data[:1], data[1 : 1 + _NONCE_BYTES], data[1 + _NONCE_BYTES :]
-            return self._cipher.decrypt(ciphertext, [version + purpose, nonce]).decode()
-        except (ValueError, InvalidTag):
+        except ValueError:
             return None
+        version, nonce, ciphertext = data[:1], data[1 : 1 + _NONCE_BYTES], data[1 + _NONCE_BYTES :]
+        for cipher in self._ciphers:
+            with suppress(ValueError, InvalidTag):
+                return cipher.decrypt(ciphertext, [version + purpose, nonce]).decode()
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,7 @@ class TeamSeal:
 
 
 def unseal_reasoning(items: Sequence[AnyItem], sealer: Sealer) -> list[AnyItem]:
-    """The same items, reasoning that is only there sealed made readable where this key opens it."""
+    """The same items, reasoning that is only there sealed made readable where these keys open it."""
     return [_unseal(item, sealer) for item in items]
 
 

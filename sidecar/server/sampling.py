@@ -25,14 +25,14 @@ _STATM = Path("/proc/self/statm")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
-def open_metrics_of(config: Config, index: int) -> Metrics:
-    """The metrics of the worker ``index``; warnings and errors in the log are counted from now on.
+def open_metrics_of(config: Config, place: int) -> Metrics:
+    """The metrics of the worker in ``place``; warnings and errors in the log are counted from now on.
 
     Raises:
         ConfigError: there is no room for their files.
     """
     try:
-        metrics = open_metrics(config.metrics, index)
+        metrics = open_metrics(config.metrics, place)
     except OSError as error:
         raise ConfigError(f"sockets: {error}") from error
     logging.getLogger().addHandler(CountLogRecords(metrics))
@@ -41,14 +41,14 @@ def open_metrics_of(config: Config, index: int) -> Metrics:
     return metrics
 
 
-def note_recent_of(config: Config, index: int) -> NoteRecent:
-    """The observer for what the worker ``index`` does of late.
+def note_recent_of(config: Config, place: int) -> NoteRecent:
+    """The observer for what the worker in ``place`` does of late.
 
     Raises:
         ConfigError: there is no room for its files.
     """
     try:
-        return NoteRecent(config.recent, index)
+        return NoteRecent(config.recent, place)
     except OSError as error:
         raise ConfigError(f"sockets: {error}") from error
 

@@ -50,7 +50,7 @@ class Sign:
 
 
 class Signs:
-    """Those that the worker ``index`` knows; the files are in ``directory``, which is made.
+    """Those that the worker in ``place`` knows; the files are in ``directory``, which is made.
 
     What was before ``since``, the worker's own start, is nothing to it.
 
@@ -58,10 +58,10 @@ class Signs:
         OSError: the directory cannot be written to.
     """
 
-    def __init__(self, directory: Path, index: int, since: float) -> None:
+    def __init__(self, directory: Path, place: int, since: float) -> None:
         directory.mkdir(mode=0o700, exist_ok=True)
         self._directory = directory
-        self._file = directory / f"worker-{index}.json"
+        self._file = directory / f"worker-{place}.json"
         self._since = since
         self._own: dict[str, Sign] = {}
         self._others: dict[str, Sign] = {}

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE
 from pathlib import Path
 
 from sidecar.config.models import Config
-from sidecar.server.supervisor import REFUSED, supervise
+from sidecar.server.fleet import REFUSED
+from sidecar.server.supervisor import supervise
 
 _FIRST_DELAY_SECONDS = 0.5
 _LONGEST_DELAY_SECONDS = 5.0
@@ -28,11 +30,8 @@ class StoreRefused(Exception):
 
 async def serve(config: Config, config_path: Path) -> int:
     """Serve until SIGTERM or SIGINT; the exit status of :func:`supervise`, or ``REFUSED`` by the store."""
-    if config.telemetry.otlp.content and config.telemetry.otlp.endpoint is not None:
-        _log.warning(
-            "telemetry.otlp.content is on: what clients send and models answer goes to %s",
-            config.telemetry.otlp.endpoint,
-        )
+    # Until there is something that could be loaded again.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     if not config.accounts:
         return await supervise(config, config_path)
     try:

@@ -1,9 +1,8 @@
-"""The supervisor: keeps the configured number of worker processes running and passes a stop on to them.
+"""The supervisor: runs the workers of the configuration in force, and puts another in force without ending a stream.
 
-A worker tells on its standard output that it serves (:data:`READY`), or in words why its configuration cannot be used.
-Then it shows there that its event loop turns (:mod:`sidecar.server.heartbeat`); one that is stuck is ended. A worker
-that has ended is started again, after a pause that grows; when none can be started any more, the supervisor ends too,
-and says so.
+On SIGHUP, and when one of the configuration's files has changed, a second fleet is started with what stands there now,
+beside the one that serves. When all its workers listen, their sockets take the places of the others, which then serve
+the streams that they have and end. Where the file cannot be used, or one of the workers refuses it, nothing changes.
 """
 
 from __future__ import annotations
@@ -14,198 +13,223 @@ import signal
 import sys
 import time
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Awaitable, Callable
 from contextlib import nullcontext, suppress
+from itertools import count
 from pathlib import Path
-from typing import NamedTuple
 
+from sidecar.config.changes import change, with_store_url
+from sidecar.config.load import ConfigError, load
 from sidecar.config.models import Config
-from sidecar.server.heartbeat import silence
+from sidecar.server.fleet import REFUSED, STOP_MARGIN_SECONDS, Fleet
+from sidecar.server.handing import written
+from sidecar.server.watched import Watched, contents, files_of
 from sidecar.telemetry.metrics import files
 
-READY = b"ready\n"
-"""What a worker writes on its standard output once it serves."""
-REFUSED = 2
-"""The exit status of a worker whose configuration cannot be used, and then of the supervisor."""
-FAILED = 1
-"""The exit status of a supervisor whose workers cannot be started."""
-STOP_MARGIN_SECONDS = 10.0
-"""What a stopping worker may take on top of the drain, for the notice to Envoy and the last words."""
-
-STACKS_SIGNAL = signal.SIGUSR1
-"""On it a worker that serves writes the stacks of its threads to the log: places in the code, no values."""
-
-_STACKS_SECONDS = 0.5
-# A worker that has served this long was well; its next restart is immediate again.
-_HEALTHY_SECONDS = 10.0
-_FIRST_DELAY_SECONDS = 0.1
-_LONGEST_DELAY_SECONDS = 5.0
-# While no worker serves, so many starts of each may fail one after another.
-_MOST_FAILED_STARTS = 5
+# Between two looks at the files.
+_LOOK_SECONDS = 1.0
+# For the workers of another configuration to load their models.
+_TRIAL_SECONDS = 600.0
+# What a terminal sends to all processes is for the supervisor alone.
+_NOT_FOR_WORKERS = {signal.SIGINT, signal.SIGHUP}
 
 _log = logging.getLogger(__name__)
 
 
-async def supervise(config: Config, config_path: Path) -> int:
+async def supervise(config: Config, path: Path) -> int:
     """Run the workers until SIGTERM or SIGINT, then let them drain; a second signal ends them at once.
 
-    SIGHUP does nothing. Returns the exit status: 0 after a signal, :data:`REFUSED` or :data:`FAILED`.
+    ``path`` is the configuration's file, which SIGHUP has loaded again. Returns the exit status: 0 after a signal,
+    :data:`~sidecar.server.fleet.REFUSED` or :data:`~sidecar.server.fleet.FAILED`.
     """
-
-    async def start(index: int) -> Process:
-        return await _start(config_path, index)
-
-    def ended(index: int) -> None:
-        if metrics is not None:
-            files.forget_gauges(config.metrics, index)
-
+    watched = Watched(files_of(config, path))
     try:
+        config = with_store_url(config)
         metrics = files.claim(config.metrics)
-    except OSError as error:
-        print(f"sockets: {error}", file=sys.stderr)
+    except (ConfigError, OSError) as error:
+        print(error if isinstance(error, ConfigError) else f"sockets: {error}", file=sys.stderr)
         return REFUSED
-    fleet = Fleet(config.workers, config.drain + STOP_MARGIN_SECONDS, config.watchdog, start, ended)
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, fleet.stop)
-    # The workers inherit this.
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    _warn_of_content(config)
     with metrics or nullcontext():
-        return await fleet.run()
+        supervisor = Supervisor(config, path, watched, keeps_metrics=metrics is not None)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, supervisor.stop)
+        loop.add_signal_handler(signal.SIGHUP, supervisor.reload_soon)
+        return await supervisor.run()
 
 
-class _End(NamedTuple):
-    """How a worker has ended: ``served`` is for how many seconds, ``None`` where it never did; ``words`` say why."""
+class Supervisor:
+    """The fleets of one sidecar: one in force, and those before it whose streams go on."""
 
-    served: float | None
-    refused: bool
-    words: str
-
-
-class Fleet:
-    """The workers, and what becomes of those that end."""
-
-    def __init__(
-        self,
-        workers: int,
-        stop_seconds: float,
-        silence_seconds: float,
-        start: Callable[[int], Awaitable[Process]],
-        ended: Callable[[int], None] = lambda index: None,
-    ) -> None:
-        """``start`` starts a worker by its index, ``ended`` is told that it is no more.
-
-        A stopping one may take ``stop_seconds``, one that is silent for ``silence_seconds`` is stuck.
-        """
-        self._workers = workers
-        self._stop_seconds = stop_seconds
-        self._silence_seconds = silence_seconds
-        self._start = start
-        self._ended = ended
-        self._running: dict[int, Process] = {}
-        self._serving: set[int] = set()
-        self._failed_starts = 0
-        self._ever_served = False
-        self._stopping = asyncio.Event()
-        self._status = 0
+    def __init__(self, config: Config, path: Path, watched: Watched, *, keeps_metrics: bool) -> None:
+        """``watched`` are the files of ``config``, ``path`` first."""
+        self._config = config
+        self._path = path
+        self._watched = watched
+        self._contents = watched.contents
+        self._keeps_metrics = keeps_metrics
+        self._places: set[int] = set()
+        self._runs: dict[Fleet, asyncio.Task[int]] = {}
+        self._over: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._asked = asyncio.Event()
+        self._stopping = False
+        self._in_force = self._fleet(config)
+        self._note_loaded()
 
     async def run(self) -> int:
-        """Keep all workers running until ``stop``, or until it makes no sense; the exit status."""
-        async with asyncio.TaskGroup() as keepers:
-            for index in range(self._workers):
-                keepers.create_task(self._keep(index))
-        return self._status
+        """Run until ``stop``, or until it makes no sense; the exit status."""
+        self._begin(self._in_force)
+        watching = asyncio.create_task(self._watch())
+        status = await self._over
+        watching.cancel()
+        if not self._stopping:
+            self.stop()
+        await asyncio.gather(*self._runs.values())
+        return status
 
     def stop(self) -> None:
-        """Let the workers drain; when called again, end them at once."""
-        if self._stopping.is_set():
-            self._kill()
-            return
-        self._stopping.set()
-        for worker in self._alive():
-            worker.terminate()
-        asyncio.get_running_loop().call_later(self._stop_seconds, self._kill)
+        """Let all workers drain; when called again, end them at once."""
+        self._stopping = True
+        for fleet in self._runs:
+            fleet.stop()
 
-    def _kill(self) -> None:
-        for worker in self._alive():
-            worker.kill()
+    def reload_soon(self) -> None:
+        """Load the configuration again."""
+        self._asked.set()
 
-    def _alive(self) -> list[Process]:
-        return [worker for worker in self._running.values() if worker.returncode is None]
-
-    async def _keep(self, index: int) -> None:
-        """Run the worker ``index``, again and again, until ``stop``."""
-        delay = _FIRST_DELAY_SECONDS
+    async def _watch(self) -> None:
+        """Reload on demand, and when the files have changed."""
         while True:
-            end = await self._run_once(index)
-            self._ended(index)
-            if self._stopping.is_set():
-                return
-            if end.served is None:
-                self._count_failed_start(index, end)
-            if self._stopping.is_set():
-                return
-            healthy = end.served is not None and end.served > _HEALTHY_SECONDS
-            delay = _FIRST_DELAY_SECONDS if healthy else min(delay * 2, _LONGEST_DELAY_SECONDS)
-            _log.error("worker %d %s; starting it again in %.1f s", index, end.words, delay)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), delay)
-                return
+                await asyncio.wait_for(self._asked.wait(), _LOOK_SECONDS)
+            if self._asked.is_set():
+                self._asked.clear()
+                self._watched.note()
+                await self._reload()
+            elif self._watched.changed():
+                if self._watched.contents != self._contents:
+                    await self._reload()
+                elif not self._loaded:
+                    _log.info("what stands in the configuration's files is what is in force again")
+                    self._note_loaded()
 
-    def _count_failed_start(self, index: int, end: _End) -> None:
-        """End the fleet where it makes no sense to go on; a worker that serves is never ended for another."""
-        self._failed_starts += 1
-        if end.refused and not self._ever_served:
-            print(end.words, file=sys.stderr)
-            self._give_up(REFUSED)
-        elif not self._serving and self._failed_starts >= _MOST_FAILED_STARTS * self._workers:
-            _log.critical("worker %d %s; no worker could be started, so the sidecar ends", index, end.words)
-            self._give_up(FAILED)
-
-    def _give_up(self, status: int) -> None:
-        self._status = status
-        self.stop()
-
-    async def _run_once(self, index: int) -> _End:
-        """Start the worker ``index`` and wait for its end."""
+    async def _reload(self) -> None:
+        """Put in force what stands in the files; say why where it cannot be."""
         try:
-            worker = self._running[index] = await self._start(index)
-        except OSError as error:
-            return _End(None, False, f"could not be started ({error})")
-        if self._stopping.is_set():
-            worker.terminate()
-        assert worker.stdout is not None
-        told = await worker.stdout.readline()
-        if told != READY:
-            words = (told + await worker.stdout.read()).decode(errors="replace").strip()
-            status = await worker.wait()
-            return _End(None, status == REFUSED, words or f"ended at its start with status {status}")
-        served_from = time.monotonic()
-        self._serving.add(index)
-        self._ever_served, self._failed_starts = True, 0
-        stuck = await silence(worker.stdout, self._silence_seconds)
-        if stuck:
-            await self._end_stuck(worker, index)
-        status = await worker.wait()
-        self._serving.discard(index)
-        words = "has been ended because its loop was stuck" if stuck else f"ended with status {status}"
-        return _End(time.monotonic() - served_from, False, words)
+            found = contents([self._path])
+            loaded = load(self._path)
+            watched = Watched(files_of(loaded, self._path))
+            if watched.contents[:1] != found:
+                # Another has been written meanwhile.
+                return self._asked.set()
+            made = change(self._config, with_store_url(loaded))
+            refusal = await self._try(made.config)
+        except ConfigError as error:
+            refusal = str(error)
+        except Exception as error:
+            # The next one is to be loaded all the same.
+            _log.exception("a fault of the sidecar's own")
+            refusal = f"{type(error).__name__} in the supervisor"
+        if self._stopping:
+            return None
+        if refusal:
+            return self._note_refused(refusal)
+        self._config, self._watched, self._contents = made.config, watched, watched.contents
+        logging.getLogger("sidecar").setLevel(made.config.log_level.upper())
+        _log.info("the configuration has been loaded; changed: %s", ", ".join(made.changed) or "no key")
+        _warn_of_content(made.config)
+        if made.waiting:
+            _log.warning("changed too, but counts from the next start only: %s", ", ".join(made.waiting))
+        return self._note_loaded()
 
-    async def _end_stuck(self, worker: Process, index: int) -> None:
-        _log.error("worker %d: its loop has been stuck for %g s; the stacks follow", index, self._silence_seconds)
-        # It may end by itself meanwhile.
-        with suppress(ProcessLookupError):
-            worker.send_signal(STACKS_SIGNAL)
-            await asyncio.sleep(_STACKS_SECONDS)
-            worker.kill()
+    async def _try(self, config: Config) -> str:
+        """Start workers with ``config`` and let them take over; why they do not, or nothing."""
+        fleet = self._fleet(config, on_trial=True)
+        running, complete = self._begin(fleet), asyncio.create_task(fleet.complete())
+        try:
+            await asyncio.wait({running, complete}, timeout=_TRIAL_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            passed = complete.done() and not running.done()
+            complete.cancel()
+        if not passed:
+            if not running.done():
+                fleet.stop()
+            return fleet.refusal or f"not all workers came to listen in {_TRIAL_SECONDS:g} s"
+        before, self._in_force = self._in_force, fleet
+        fleet.accept()
+        before.retire()
+        return ""
+
+    def _note_loaded(self) -> None:
+        self._loaded = True
+        if self._keeps_metrics:
+            with suppress(OSError):
+                files.note_loaded(self._config.metrics, time.time())
+
+    def _note_refused(self, words: str) -> None:
+        self._loaded = False
+        _log.error("the configuration cannot be loaded, what was in force stays: %s", "; ".join(words.splitlines()))
+        if self._keeps_metrics:
+            with suppress(OSError):
+                files.note_refused(self._config.metrics)
+
+    def _begin(self, fleet: Fleet) -> asyncio.Task[int]:
+        async def run() -> int:
+            try:
+                status = await fleet.run()
+            finally:
+                del self._runs[fleet]
+            if fleet is self._in_force and not self._over.done():
+                self._over.set_result(status)
+            return status
+
+        task = self._runs[fleet] = asyncio.create_task(run())
+        return task
+
+    def _fleet(self, config: Config, *, on_trial: bool = False) -> Fleet:
+        """The workers of ``config``, each in a place of its own: that names its metrics."""
+        places: dict[int, int] = {}
+        sockets: dict[int, Path] = {}
+
+        async def start(index: int) -> Process:
+            place = places[index] = next(place for place in count() if place not in self._places)
+            self._places.add(place)
+            worker = await _start(config, self._path, index, place)
+            sockets[index] = config.new_socket(worker.pid)
+            return worker
+
+        def listens(index: int, worker: Process) -> None:
+            # At once: nobody who connects finds no socket.
+            sockets[index].replace(config.socket(index))
+
+        def ended(index: int) -> None:
+            if index in sockets:
+                # Of one that never took its place.
+                sockets.pop(index).unlink(missing_ok=True)
+            place = places.pop(index)
+            self._places.discard(place)
+            if self._keeps_metrics:
+                files.forget_gauges(config.metrics, place)
+
+        stop_seconds = config.drain + STOP_MARGIN_SECONDS
+        return Fleet(config.workers, stop_seconds, config.watchdog, start, ended, listens=listens, on_trial=on_trial)
 
 
-async def _start(config_path: Path, index: int) -> Process:
-    arguments = ("-m", "sidecar", "worker", "--config", str(config_path), "--index", str(index))
-    # A terminal sends Ctrl-C to the workers too, but it is for the supervisor: they are born with it blocked.
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+def _warn_of_content(config: Config) -> None:
+    otlp = config.telemetry.otlp
+    if otlp.content and otlp.endpoint is not None:
+        _log.warning("telemetry.otlp.content is on: what clients send and models answer goes to %s", otlp.endpoint)
+
+
+async def _start(config: Config, path: Path, index: int, place: int) -> Process:
+    arguments = ("-m", "sidecar", "worker", "--config", str(path), "--index", str(index), "--place", str(place))
+    # They are born with these blocked.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _NOT_FOR_WORKERS)
     try:
         # Workers read their standard input: when the supervisor dies, it ends, and so do they.
-        return await asyncio.create_subprocess_exec(sys.executable, *arguments, stdin=PIPE, stdout=PIPE)
+        worker = await asyncio.create_subprocess_exec(sys.executable, *arguments, stdin=PIPE, stdout=PIPE)
     finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _NOT_FOR_WORKERS)
+    assert worker.stdin is not None
+    worker.stdin.write(written(config))
+    return worker

@@ -1,4 +1,4 @@
-"""One worker process: the ext_proc service and its health on a Unix socket, from start to drained stop."""
+"""One worker process: the ext_proc service and its health on a Unix socket, from its start to its end."""
 
 from __future__ import annotations
 
@@ -7,21 +7,18 @@ import faulthandler
 import gc
 import logging
 import os
-import signal
 import sys
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from functools import partial
-from math import ceil
 from pathlib import Path
 from typing import NamedTuple
 
 import uvloop
 
-from sidecar.config.load import ConfigError, read_sealing_key
+from sidecar.config.load import ConfigError, read_sealing_keys
 from sidecar.config.models import Config
 from sidecar.egress.loader import ImageLoader, decoding_processes
 from sidecar.exchange.catalog import Catalog
@@ -33,12 +30,13 @@ from sidecar.extproc.wires import WIRES, wires
 from sidecar.grpc_h2 import Client, Limits
 from sidecar.identity.ext_authz import CHECK, AuthorizationService
 from sidecar.killable import Pool
-from sidecar.responses.errors import ApiError
 from sidecar.responses.sealing import Sealer
 from sidecar.server.accounts import accounts_of, new_life
 from sidecar.server.administration import serve_admin
 from sidecar.server.contracts import Contracts
 from sidecar.server.elsewhere import Elsewhere
+from sidecar.server.ending import Ends, close, drain, end_within, ends_of_a_worker, retire
+from sidecar.server.fleet import READY, STACKS_SIGNAL
 from sidecar.server.forks import Forks
 from sidecar.server.grammars import grammar_processes
 from sidecar.server.health import Health
@@ -49,24 +47,16 @@ from sidecar.server.preparation import PrepareLarge, in_forks, lanes_of_a_worker
 from sidecar.server.resting import Resting
 from sidecar.server.sampling import Sampling, note_recent_of, note_store, open_metrics_of
 from sidecar.server.signs import Signs
-from sidecar.server.supervisor import READY, STACKS_SIGNAL
 from sidecar.server.tracing import exporting_of
 from sidecar.server.upstream_keys import UpstreamKeys
 from sidecar.server.ways import envoys_way, requests_way
 from sidecar.surfaces import SURFACES, Surface
 from sidecar.telemetry.access_log import AccessLog
 from sidecar.telemetry.broken_characters import BrokenCharacters
+from sidecar.telemetry.metrics import table
 from sidecar.telemetry.metrics.observer import CountExchanges
 
-# Envoy checks health every second and waits a second for the answer; a single NOT_SERVING counts. After this it sends
-# nothing new.
-_HEALTH_NOTICE_SECONDS = 2.5
-# Kept at the end of a drain, so that streams still running end with an error event instead of being cut.
-_LAST_WORDS_SECONDS = 2.0
-_LAST_WRITES_SECONDS = 0.5
 _LAST_SPANS_SECONDS = 1.5
-# All that a stop may take on top of the drain; a little less than the supervisor's patience.
-_LONGEST_END_SECONDS = 8.0
 # Whatever Triton does: other models, and all else, are served without it.
 _FIRST_LOOK_SECONDS = 5.0
 
@@ -84,8 +74,11 @@ class _Processes(NamedTuple):
     grammars: Pool
 
 
-def run_worker(config: Config, index: int) -> None:
+def run_worker(config: Config, index: int, place: int) -> None:
     """Serve until SIGTERM, or until standard input ends because the supervisor has died; then drain and return.
+
+    On :data:`~sidecar.server.fleet.RETIRE_SIGNAL` return when the streams have ended. ``place`` is where the metrics
+    are kept: the worker ``index`` of the configuration before may still run.
 
     Standard output is told once that the worker serves, and from then on that its loop turns.
 
@@ -108,7 +101,7 @@ def run_worker(config: Config, index: int) -> None:
     elsewhere = Elsewhere(catalog, surfaces)
     # The last moment at which this process has one thread.
     forks = Forks(elsewhere.work, Prepare.seconds)
-    uvloop.run(_serve(config, index, catalog, surfaces, forks, in_forks(forks, elsewhere)))
+    uvloop.run(_serve(config, index, place, catalog, surfaces, forks, in_forks(forks, elsewhere)))
 
 
 def _make_directory(sockets: Path) -> None:
@@ -121,26 +114,29 @@ def _make_directory(sockets: Path) -> None:
 async def _serve(
     config: Config,
     index: int,
+    place: int,
     catalog: Catalog,
     surfaces: dict[str, Surface],
     forks: Forks,
     prepare_large: PrepareLarge,
 ) -> None:
-    stop = _stop_event()
+    ends = ends_of_a_worker()
     async with forks, decoding_processes(config.images) as decoders, grammar_processes() as grammars:
-        await _serve_until(stop, config, index, catalog, surfaces, _Processes(prepare_large, decoders, grammars))
+        processes = _Processes(prepare_large, decoders, grammars)
+        await _serve_until(ends, config, index, place, catalog, surfaces, processes)
 
 
 async def _serve_until(
-    stop: asyncio.Event,
+    ends: Ends,
     config: Config,
     index: int,
+    place: int,
     catalog: Catalog,
     surfaces: dict[str, Surface],
     processes: _Processes,
 ) -> None:
     life = new_life()
-    metrics, recent = open_metrics_of(config, index), note_recent_of(config, index)
+    metrics, recent = open_metrics_of(config, place), note_recent_of(config, place)
     traces = exporting_of(config, index)
     with (
         lanes_of_a_worker(processes.prepare_large) as preparation,
@@ -149,7 +145,7 @@ async def _serve_until(
     ):
         images = ImageLoader(config.images, processes.decoders, threads)
         contracts = Contracts(config.triton.address, partial(envoys_way, config))
-        health = Health(_signs(config, index), contracts, partial(requests_way, config))
+        health = Health(_signs(config, place), contracts, partial(requests_way, config))
         keys, resting = UpstreamKeys(config.upstreams), Resting()
         async with (
             accounts_of(config, surfaces, life, partial(note_store, metrics)) as accounts,
@@ -196,8 +192,15 @@ async def _serve_until(
                 asyncio.create_task(beat_forever(tell_ready(), config.watchdog)),
                 asyncio.create_task(Sampling(metrics, recent, sessions, preparation, accounts).run_forever()),
             ]
-            await stop.wait()
-            await _drain(service, sessions, config.drain)
+            if await ends.first() is ends.retired:
+                metrics.set(table.WORKERS, 0)
+                # What it tells is of the past.
+                await beside.aclose()
+                await retire(service, sessions, ends.stop)
+            end_within(config.drain)
+            if ends.stop.is_set():
+                await drain(service, sessions, config.drain)
+            await close(service, sessions)
             if accounts is not None:
                 accounts.admission.stop()
                 accounts.patience.stop()
@@ -212,7 +215,7 @@ async def _serve_until(
 
 
 def _surfaces(config: Config) -> dict[str, Surface]:
-    sealer = Sealer(read_sealing_key(config.sealing_key)) if config.sealing_key else None
+    sealer = Sealer(*read_sealing_keys(config.sealing_key)) if config.sealing_key else None
     settings = {name: getattr(config.surfaces, name) for name in SURFACES}
     return {
         name: replace(surface, settings=settings[name], sealer=sealer, stores=config.stores and name == "bureau")
@@ -221,10 +224,10 @@ def _surfaces(config: Config) -> dict[str, Surface]:
     }
 
 
-def _signs(config: Config, index: int) -> Signs:
+def _signs(config: Config, place: int) -> Signs:
     """What the workers know of the models; raises :class:`ConfigError` where they cannot tell each other."""
     try:
-        return Signs(config.health, index, time.monotonic())
+        return Signs(config.health, place, time.monotonic())
     except OSError as error:
         raise ConfigError(f"sockets: {error}") from error
 
@@ -240,26 +243,12 @@ async def _look_at_models(contracts: Contracts, health: Health, sessions: Sessio
 async def _listen(
     config: Config, index: int, sessions: Sessions, authorization: AuthorizationService | None
 ) -> Serving:
-    path = config.socket(index)
+    path = config.new_socket(os.getpid())
     path.unlink(missing_ok=True)
     methods = {CHECK: authorization.answer} if authorization else {}
     service = await TRANSPORTS[config.transport](path, sessions, methods)
-    _log.info("worker %d serves on %s", index, path)
+    _log.info("worker %d listens", index)
     return service
-
-
-async def _drain(service: Serving, sessions: Sessions, seconds: float) -> None:
-    """Take no new requests, let the running ones finish, and end the rest with an error at the deadline."""
-    _log.info("draining %d sessions for at most %g s", sessions.active, seconds)
-    # Whatever hangs then: nobody handles this signal, so that the system ends the process.
-    signal.alarm(ceil(seconds + _LONGEST_END_SECONDS))
-    await service.refuse()
-    await asyncio.sleep(_HEALTH_NOTICE_SECONDS)
-    if not await sessions.idle(seconds):
-        sessions.abort_all(ApiError("node_unavailable", "The node is restarting; try again shortly."))
-        await sessions.idle(_LAST_WORDS_SECONDS)
-    await service.close(_LAST_WRITES_SECONDS)
-    sessions.close_all()
 
 
 def tell_ready() -> int:
@@ -273,22 +262,3 @@ def tell_ready() -> int:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     os.set_blocking(pipe, False)
     return pipe
-
-
-def _stop_event() -> asyncio.Event:
-    loop = asyncio.get_running_loop()
-    stop = asyncio.Event()
-    loop.add_signal_handler(signal.SIGTERM, stop.set)
-    # A terminal sends Ctrl-C to the whole group; the supervisor decides then.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    loop.add_reader(sys.stdin.fileno(), _at_end_of_input(loop, stop.set))
-    return stop
-
-
-def _at_end_of_input(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> Callable[[], None]:
-    def read() -> None:
-        if not os.read(sys.stdin.fileno(), 1024):
-            loop.remove_reader(sys.stdin.fileno())
-            callback()
-
-    return read

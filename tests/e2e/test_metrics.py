@@ -18,6 +18,7 @@ from stack.local import SCRIPTED, LocalStack
 from stack.triton import Triton
 from tests.core.telemetry.scraped import Scraped
 from tests.e2e.client import Client, script
+from tests.e2e.scraping import scrape
 
 HANG = {"hang": True}
 MODEL = {"model": "scripted"}
@@ -39,15 +40,6 @@ def bare(triton: Triton, tmp_path_factory: pytest.TempPathFactory) -> Iterator[L
 async def client(stack: LocalStack) -> AsyncIterator[Client]:
     async with Client(stack) as client:
         yield client
-
-
-async def scrape(stack: LocalStack) -> Scraped:
-    # Without the certificates that a client of https loads each time.
-    async with httpx2.AsyncClient(verify=False) as http:
-        answer = await http.get(f"http://{stack.admin}/metrics")
-    assert answer.status_code == 200
-    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
-    return Scraped(answer.text)
 
 
 async def until(stack: LocalStack, name: str, *expected: float, **labels: str) -> Scraped:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.server.supervisor import STOP_MARGIN_SECONDS
+from sidecar.server.fleet import STOP_MARGIN_SECONDS
 from stack.local import LocalStack
 from tests.e2e.client import Client, eventually, script
 from tests.hostile.attacks import ATTACKS, BROKEN_OFF, CUT

@@ -17,6 +17,8 @@ from sidecar.extproc.sessions import Sessions
 from sidecar.extproc.transport.serving import MAX_MESSAGE_BYTES, UnaryMethods
 
 _SERVICE = "envoy.service.ext_proc.v3.ExternalProcessor"
+# More than any request may take.
+_LONGEST_STREAM_SECONDS = 3600.0
 
 
 async def listen(socket: Path, sessions: Sessions, others: UnaryMethods) -> GrpcAioService:
@@ -54,6 +56,10 @@ class GrpcAioService:
     async def refuse(self) -> None:
         """Say NOT_SERVING from now on."""
         await self._health.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
+
+    async def retire(self) -> None:
+        """Have Envoy open further streams on new connections; returns when those under way have ended."""
+        await self._server.stop(_LONGEST_STREAM_SECONDS)
 
     async def close(self, seconds: float) -> None:
         """Stop the server, which then cuts off the streams."""

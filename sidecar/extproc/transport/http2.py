@@ -39,6 +39,10 @@ class Http2Service:
         """Say NOT_SERVING from now on."""
         self._health.serving = False
 
+    async def retire(self) -> None:
+        """Have Envoy open further streams on new connections; returns when it has closed those that it has."""
+        await self._server.retire()
+
     async def close(self, seconds: float) -> None:
         """Let the streams end that can, and cut off the others."""
         await self._server.close(seconds)

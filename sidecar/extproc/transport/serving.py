@@ -18,6 +18,12 @@ class Serving(Protocol):
     async def refuse(self) -> None:
         """Tell whoever asks for the service's health that it takes no new streams; it goes on taking them."""
 
+    async def retire(self) -> None:
+        """Have Envoy open new streams elsewhere: another listens in the place of this socket now.
+
+        Returns when Envoy has none here any more. Streams that it opens here in the meantime are served.
+        """
+
     async def close(self, seconds: float) -> None:
         """Give what was sent ``seconds`` to be written, then end all streams and stop listening."""
 

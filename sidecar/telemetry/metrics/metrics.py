@@ -7,14 +7,17 @@ memory, and any of them can read the files of all. https://prometheus.github.io/
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess, values
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 from sidecar.telemetry.metrics import files
-from sidecar.telemetry.metrics.table import METRICS, Metric
+from sidecar.telemetry.metrics.table import METRICS, OF_THE_SUPERVISOR, Metric
 
 Gauges = Mapping[str, Mapping[tuple[str, ...], float]]
 """Gauges by name, and by the values of their labels in the order of the table."""
@@ -58,22 +61,23 @@ class Metrics:
         return one
 
 
-def open_metrics(directory: Path, index: int) -> Metrics:
-    """The metrics of the worker ``index``, in its files in ``directory``. A process does this once.
+def open_metrics(directory: Path, place: int) -> Metrics:
+    """The metrics of the worker in ``place``, in its files in ``directory``. A process does this once.
 
     Raises:
         OSError: the files cannot be made.
     """
-    files.make(directory, index)
+    files.make(directory, place)
     # The library reads it where it opens a file, and takes this class for all values from now on.
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(directory)
-    values.ValueClass = values.MultiProcessValue(lambda: index)  # type: ignore[no-untyped-call]
+    values.ValueClass = values.MultiProcessValue(lambda: place)  # type: ignore[no-untyped-call]
     return Metrics()
 
 
 def scrape(directory: Path) -> bytes:
-    """The metrics of all workers in Prometheus's text format. This reads files: it is not for an event loop."""
+    """The metrics of the node in Prometheus's text format. This reads files: it is not for an event loop."""
     registry = CollectorRegistry()
+    registry.register(_OfTheSupervisor(directory))
     multiprocess.MultiProcessCollector(registry, str(directory))  # type: ignore[no-untyped-call]
     return generate_latest(registry)
 
@@ -92,6 +96,19 @@ def read_gauges(directory: Path) -> Gauges:
         for metric in METRICS
         if metric.kind == "gauge"
     }
+
+
+class _OfTheSupervisor(Collector):
+    """What the supervisor tells, which keeps no metrics of its own."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Two gauges, once there is something to tell."""
+        with suppress(OSError):
+            for metric, value in zip(OF_THE_SUPERVISOR, files.read_loaded(self._directory), strict=True):
+                yield GaugeMetricFamily(metric.name, metric.help, value)
 
 
 def _family(metric: Metric, registry: CollectorRegistry) -> Counter | Gauge | Histogram:

@@ -191,6 +191,18 @@ MODEL_READY = Metric(
 WORKERS = Metric("responses_workers", GAUGE, "Workers that serve.")
 WORKER_STARTS = Metric("responses_worker_starts_total", COUNTER, "Starts of workers since that of the supervisor.")
 MEMORY = Metric("responses_resident_memory_bytes", GAUGE, "Resident memory of the workers, without their helpers'.")
+CONFIG_LOADED = Metric(
+    "responses_config_last_reload_successful",
+    GAUGE,
+    "Whether the configuration could be used that was to be loaded last; 0 or 1.",
+)
+CONFIG_LOADED_AT = Metric(
+    "responses_config_last_reload_success_timestamp_seconds",
+    GAUGE,
+    "When the configuration in force was loaded, in seconds since 1970.",
+)
+OF_THE_SUPERVISOR = (CONFIG_LOADED, CONFIG_LOADED_AT)
+"""The supervisor tells these, no worker."""
 
 METRICS = (
     REQUESTS,
@@ -223,3 +235,4 @@ METRICS = (
     WORKER_STARTS,
     MEMORY,
 )
+"""What the workers count."""

@@ -19,7 +19,9 @@ CHECKING = {"jsonschema"}
 def imported(command: str) -> set[str]:
     """The top-level packages that a command imports before it finds that it has no configuration."""
     arguments = ["-X", "importtime", "-m", "sidecar", *command.split(), "--config", "missing.yaml"]
-    ended = subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    ended = subprocess.run(
+        [sys.executable, *arguments], cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
     assert ended.returncode == 2
     times = [line for line in ended.stderr.splitlines() if line.startswith("import time:")]
     return {line.rpartition("|")[2].strip().partition(".")[0] for line in times}
@@ -30,7 +32,7 @@ def imported(command: str) -> set[str]:
     [
         ("serve", {"yaml"}, SERVING | ASKING | DECIDING | CHECKING),
         ("check", ASKING, SERVING | DECIDING),
-        ("worker --index 0", SERVING | ASKING | DECIDING, CHECKING),
+        ("worker --index 0 --place 0", SERVING | ASKING | DECIDING, CHECKING),
     ],
 )
 def test_a_command_imports_what_it_needs(command: str, needed: set[str], needless: set[str]) -> None:

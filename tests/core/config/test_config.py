@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from sidecar.config.load import ConfigError, load, read_master_keys, read_sealing_key, read_store_url
+from sidecar.config.load import ConfigError, load, read_master_keys, read_sealing_keys, read_store_url
 from sidecar.config.models import Config, ModelConfig
 
 MODEL = {"name": "m", "triton_model": "tensorrt_llm", "tokenizer": "tokenizers/m", "context_length": 2048}
@@ -153,12 +153,23 @@ def test_a_sealing_key_is_a_file_beside_the_configuration(tmp_path: Path) -> Non
     write_secret(tmp_path / "key", base64.encodebytes(bytes(range(64))).decode())
     path = load(write(tmp_path, GOOD | {"sockets": "/tmp/r"} | SEALED)).sealing_key
     assert path == tmp_path / "key"
-    assert read_sealing_key(tmp_path / "key") == bytes(range(64))
+    assert read_sealing_keys(tmp_path / "key") == [bytes(range(64))]
+
+
+def test_several_sealing_keys_stand_one_after_the_other(tmp_path: Path) -> None:
+    keys = [bytes(range(start, start + 64)) for start in range(3)]
+    write_secret(tmp_path / "key", "".join(base64.encodebytes(key).decode() for key in keys))
+    assert read_sealing_keys(tmp_path / "key") == keys
 
 
 @pytest.mark.parametrize(
     ("key", "words"),
-    [("secret!", "is not base64"), ("c2hvcnQ=", "5 bytes; 64 are needed"), (None, "cannot be read")],
+    [
+        ("secret!", "is not base64"),
+        ("c2hvcnQ=", "5 bytes; 64 are needed"),
+        ("====", "is not base64"),
+        (None, "cannot be read"),
+    ],
 )
 def test_a_wrong_sealing_key_is_refused_without_a_word_of_it(tmp_path: Path, key: str | None, words: str) -> None:
     if key is not None:

@@ -338,6 +338,25 @@ def test_a_connection_that_leaves_lets_its_calls_end() -> None:
     assert peer.connection.terminated
 
 
+def test_a_connection_that_retires_refuses_nothing_and_may_leave_later() -> None:
+    peer = Peer()
+    peer.say(headers(1))
+    peer.connection.retire()
+    peer.connection.retire()
+    (goaway,) = peer.sent()
+    assert (goaway.kind, goaway.payload[:4], goaway.code) == (Kind.GOAWAY, b"\x7f\xff\xff\xff", ErrorCode.NO_ERROR)
+    # The peer may not have known it yet.
+    for stream in (1, 3):
+        assert messages_in(peer.say(*(headers(3),) * (stream == 3), data(stream, message(b"x"), end=True)), stream) == (
+            message(b"x")
+        )
+    assert not peer.connection.terminated
+    peer.connection.leave()
+    (goaway,) = peer.sent()
+    assert (goaway.kind, goaway.payload[:4]) == (Kind.GOAWAY, b"\0\0\0\3")
+    assert peer.connection.terminated
+
+
 def test_a_large_message_comes_in_many_frames_and_leaves_in_many() -> None:
     peer, large = Peer(), bytes(range(256)) * 400
     whole = message(large)

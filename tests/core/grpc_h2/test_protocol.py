@@ -137,6 +137,13 @@ async def test_a_connection_without_calls_is_closed_when_it_is_to_leave(edge: Ed
     assert edge.socket.closed
 
 
+async def test_a_connection_that_is_to_retire_stays_open(edge: Edge) -> None:
+    edge.protocol.retire()
+    await asyncio.sleep(0)
+    assert kinds(list(frames_in(edge.socket.writes[0]))) == [Kind.GOAWAY]
+    assert not edge.socket.closed
+
+
 async def test_a_connection_that_is_to_leave_waits_for_its_calls(edge: Edge) -> None:
     edge.protocol.data_received(headers(1, RECORD))
     edge.protocol.leave()

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from sidecar.responses.errors import CODES
-from sidecar.telemetry.metrics.table import METRICS
+from sidecar.telemetry.metrics.table import METRICS, OF_THE_SUPERVISOR
 from stack.paths import ROOT
 
 ALERTS: list[dict[str, Any]] = [
@@ -23,6 +23,7 @@ PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
 EXPRESSIONS = [(alert["alert"], alert["expr"]) for alert in ALERTS] + [
     (panel["title"], target["expr"]) for panel in PANELS for target in panel["targets"]
 ]
+EVERY = (*METRICS, *OF_THE_SUPERVISOR)
 HISTOGRAM_SUFFIXES = ("_bucket", "_sum", "_count")
 # What Prometheus itself knows of whom it scrapes.
 OF_PROMETHEUS = {"up"}
@@ -32,7 +33,7 @@ OF_EVERY_SAMPLE = {"instance", "job", "le"}
 def labels_by_sample() -> dict[str, set[str]]:
     """The names that samples have, and the labels that each has."""
     suffixes = {"counter": ("",), "gauge": ("",), "histogram": HISTOGRAM_SUFFIXES}
-    return {metric.name + suffix: set(metric.labels) for metric in METRICS for suffix in suffixes[metric.kind]}
+    return {metric.name + suffix: set(metric.labels) for metric in EVERY for suffix in suffixes[metric.kind]}
 
 
 def asked_for(expression: str) -> set[str]:
@@ -67,7 +68,7 @@ def test_the_codes_of_alerts_are_those_of_errors() -> None:
 
 def test_each_metric_is_on_the_dashboard() -> None:
     shown = {sample for panel in PANELS for target in panel["targets"] for sample in asked_for(target["expr"])}
-    assert {metric.name for metric in METRICS} <= {re.sub("_bucket$", "", sample) for sample in shown}
+    assert {metric.name for metric in EVERY} <= {re.sub("_bucket$", "", sample) for sample in shown}
 
 
 def test_each_alert_is_in_the_runbook() -> None:

@@ -28,6 +28,13 @@ def test_what_is_sealed_opens_with_the_same_key_alone(text: str, item_id: str) -
     assert OTHER.unseal(sealed) is None
 
 
+def test_with_another_key_in_front_the_one_before_still_opens() -> None:
+    before, after = Sealer(bytes(KEY_BYTES)), Sealer(bytes(range(KEY_BYTES)), bytes(KEY_BYTES))
+    assert after.unseal(before.seal("thought", "rs_1")) == "thought"
+    assert SEALER.unseal(after.seal("thought", "rs_1")) == "thought"
+    assert before.unseal(after.seal("thought", "rs_1")) is None
+
+
 @given(st.text(), st.text(), st.text())
 def test_a_summary_opens_for_its_team_alone(summary: str, team: str, other: str) -> None:
     sealed = TeamSeal(SEALER, team).seal(summary, "cmp_1")

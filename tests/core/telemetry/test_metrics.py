@@ -204,6 +204,19 @@ def test_workers_come_together_and_one_that_dies_takes_its_gauges_along(director
     assert len(list(directory.iterdir())) == 8
 
 
+def test_the_supervisor_tells_when_and_whether_the_configuration_was_loaded(directory: Path) -> None:
+    successful, at = (metric.name for metric in table.OF_THE_SUPERVISOR)
+    directory.mkdir()
+    assert not Scraped(scrape(directory).decode()).names()
+    files.note_loaded(directory, 1793836700.5)
+    files.note_refused(directory)
+    refused = Scraped(scrape(directory).decode())
+    assert (refused.value(successful), refused.value(at)) == (0, 1793836700.5)
+    files.note_loaded(directory, 1793836701.5)
+    loaded = Scraped(scrape(directory).decode())
+    assert (loaded.value(successful), loaded.value(at)) == (1, 1793836701.5)
+
+
 def test_what_is_left_is_removed_but_under_a_sidecar_that_runs(directory: Path) -> None:
     first = files.claim(directory)
     assert first is not None
@@ -244,7 +257,7 @@ def test_every_metric_is_in_the_table_and_can_be_read(metrics: Metrics, scraped:
     suffix = {"counter": "", "gauge": "", "histogram": "_count"}
     assert {metric.name + suffix[metric.kind] for metric in table.METRICS} <= scraped().names()
     named = {value for name, value in vars(table).items() if isinstance(value, table.Metric)}
-    assert named == set(table.METRICS)
+    assert named == {*table.METRICS, *table.OF_THE_SUPERVISOR}
 
 
 def test_labels_are_those_whose_values_we_know() -> None:

@@ -1,4 +1,4 @@
-"""The supervisor: no worker is lost without a word, and none is started for ever in vain."""
+"""A fleet: no worker is lost without a word, and none is started for ever in vain."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from sidecar.server import supervisor
-from sidecar.server.supervisor import FAILED, READY, REFUSED, Fleet
+from sidecar.server import fleet as fleets
+from sidecar.server.fleet import FAILED, READY, REFUSED, Fleet
 from stack.paths import ROOT
 
 REFUSAL = b"sidecar.yaml: models[0].tool_format: unknown\n"
@@ -73,7 +73,7 @@ class Starts:
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervisor, "_FIRST_DELAY_SECONDS", 0.0)
+    monkeypatch.setattr(fleets, "_FIRST_DELAY_SECONDS", 0.0)
 
 
 async def status_of(fleet: Fleet) -> int:
@@ -146,7 +146,7 @@ async def test_a_worker_that_ends_is_started_again(caplog: pytest.LogCaptureFixt
 async def test_a_worker_that_falls_silent_shows_its_stacks_and_is_replaced(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervisor, "_STACKS_SECONDS", 0.0)
+    monkeypatch.setattr(fleets, "_STACKS_SECONDS", 0.0)
     starts = Starts(well)
     fleet = Fleet(1, 10, 0.01, starts)
     running = asyncio.create_task(fleet.run())
@@ -232,3 +232,87 @@ async def test_what_does_not_end_in_time_is_killed() -> None:
     fleet.stop()
     assert await asyncio.wait_for(running, 10) == 0
     assert starts.made[0][1].signals == ["TERM", "KILL"]
+
+
+class Places:
+    """Which workers have been told to take their places."""
+
+    def __init__(self) -> None:
+        self.taken: list[tuple[int, Worker]] = []
+
+    def __call__(self, index: int, worker: Any) -> None:
+        self.taken.append((index, worker))
+
+
+async def test_workers_on_trial_take_their_places_when_all_listen(caplog: pytest.LogCaptureFixture) -> None:
+    starts, places = Starts(lambda index: well(index) if index == 0 else Worker()), Places()
+    fleet = Fleet(2, 10, 1000, starts, listens=places, on_trial=True)
+    running, complete = asyncio.create_task(fleet.run()), asyncio.create_task(fleet.complete())
+    await until(lambda: len(starts.made) == 2)
+    await asyncio.sleep(0)
+    assert (complete.done(), places.taken) == (False, [])
+    starts.made[1][1].tell(READY)
+    await asyncio.wait_for(complete, 10)
+    assert places.taken == []
+    fleet.accept()
+    assert places.taken == starts.made
+    # From now on it is as any other.
+    starts.made[0][1].end(1)
+    await until(lambda: len(starts.made) == 3)
+    await until(lambda: len(places.taken) == 3)
+    assert places.taken[2] == (0, starts.made[2][1])
+    fleet.stop()
+    assert await asyncio.wait_for(running, 10) == 0
+
+
+@pytest.mark.parametrize(
+    ("death", "words"),
+    [
+        (lambda: Worker().tell(REFUSAL).end(REFUSED), REFUSAL.decode().strip()),
+        (lambda: Worker().end(-9), "worker 1 ended at its start with status -9"),
+        (lambda: Worker().tell(READY).end(1), "worker 1 ended with status 1"),
+    ],
+)
+async def test_a_trial_fails_with_the_first_that_does_not_listen(
+    death: Callable[[], Worker], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    starts, places = Starts(lambda index: well(index) if index == 0 else death()), Places()
+    fleet = Fleet(2, 10, 1000, starts, listens=places, on_trial=True)
+    await asyncio.wait_for(fleet.run(), 10)
+    assert fleet.refusal == words
+    assert len(starts.made) == 2
+    assert starts.made[0][1].signals == ["TERM"]
+    assert (places.taken, capsys.readouterr().err) == ([], "")
+
+
+async def test_who_retires_ends_by_itself_and_is_not_started_again() -> None:
+    starts = Starts(lambda index: well(index) if index < 2 else Worker())
+    fleet = Fleet(3, 10, 1000, starts)
+    running = asyncio.create_task(fleet.run())
+    await until(lambda: len(starts.made) == 3)
+    await asyncio.sleep(0)
+    fleet.retire()
+    # The third does not listen yet.
+    assert [worker.signals for _, worker in starts.made[:2]] == [["SIGUSR2"], ["SIGUSR2"]]
+    assert starts.made[2][1].signals == ["SIGTERM"]
+    starts.made[0][1].end(0)
+    starts.made[2][1].end(0)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not running.done()
+    # One that dies instead is not started again either.
+    starts.made[1][1].end(-9)
+    assert await asyncio.wait_for(running, 10) == 0
+    assert len(starts.made) == 3
+
+
+async def test_who_retires_can_be_stopped() -> None:
+    starts = Starts(well)
+    fleet = Fleet(1, 10, 1000, starts)
+    running = asyncio.create_task(fleet.run())
+    await until(lambda: bool(starts.made))
+    await asyncio.sleep(0)
+    fleet.retire()
+    fleet.stop()
+    assert await asyncio.wait_for(running, 10) == 0
+    assert starts.made[0][1].signals[-1] == "TERM"

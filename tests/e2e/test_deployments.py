@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import trustme
 import yaml
 
 from stack import envoy, kustomize
@@ -21,6 +22,12 @@ def of_compose() -> tuple[str, str]:
     """The command, and the sidecar's configuration."""
     service = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]["render-envoy"]
     return service["command"][0], (ROOT / "deploy/compose/sidecar.yaml").read_text()
+
+
+def of_compose_with_tls() -> tuple[str, str]:
+    """The same with a certificate."""
+    service = yaml.safe_load((ROOT / "deploy/compose/tls.yml").read_text())["services"]["render-envoy"]
+    return service["command"][0], of_compose()[1]
 
 
 def of_kubernetes() -> tuple[str, str]:
@@ -41,7 +48,12 @@ def of_systemd() -> tuple[str, str]:
     return command[1].replace("$$RENDER_OPTIONS", options[1]), of_compose()[1]
 
 
-PLACES = {"compose": of_compose, "kubernetes": of_kubernetes, "systemd": of_systemd}
+PLACES = {
+    "compose": of_compose,
+    "compose-tls": of_compose_with_tls,
+    "kubernetes": of_kubernetes,
+    "systemd": of_systemd,
+}
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -52,7 +64,11 @@ def test_envoy_takes_what_is_made_for_it(place: str, tmp_path: Path) -> None:
     subprocess.run(["sh", ROOT / "deploy/compose/make-secrets.sh", tmp_path], check=True)
     config = tmp_path / "sidecar.yaml"
     config.write_text(re.sub(r"(?m)((?:url_file|_key): )\S*/", rf"\1{tmp_path}/", configuration))
-    arguments = [str(config) if word.endswith("/sidecar.yaml") else word for word in words[program + 1 :]]
+    certificate = trustme.CA().issue_cert("node.example")
+    certificate.private_key_pem.write_to_path(tmp_path / "tls.key")
+    certificate.cert_chain_pems[0].write_to_path(tmp_path / "tls.crt")
+    files = {"sidecar.yaml", "tls.crt", "tls.key"}
+    arguments = [str(tmp_path / Path(word).name) if Path(word).name in files else word for word in words[program + 1 :]]
     rendered = tmp_path / "envoy.yaml"
     with rendered.open("w") as output:
         subprocess.run([*PROGRAM, *arguments], cwd=ROOT, stdout=output, check=True)

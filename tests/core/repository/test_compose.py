@@ -47,6 +47,15 @@ def test_the_file_keeps_to_the_specification() -> None:
     validate(CONTENT)
 
 
+def test_the_file_for_tls_keeps_to_it_too() -> None:
+    added = compose((ROOT / "deploy/compose/tls.yml").read_text())["services"]
+    together = {name: {**service, **added.get(name, {})} for name, service in SERVICES.items()}
+    assert added.keys() <= SERVICES.keys()
+    validate({**CONTENT, "services": together})
+    # Only Envoy gets another file and port.
+    assert added["envoy"].keys() == {"healthcheck", "volumes", "ports"}
+
+
 @pytest.mark.parametrize(("right", "wrong"), [("read_only:", "read_onyl:"), ("[store]", "[stroe]")])
 def test_a_mistake_would_be_found(right: str, wrong: str) -> None:
     with pytest.raises(ValueError, match=wrong.strip("[:]")):

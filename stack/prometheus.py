@@ -37,13 +37,13 @@ def _program() -> Path:
     return debian.unpack_prometheus(_DIRECTORY)
 
 
-def check_rules(rules: Path) -> None:
-    """Have promtool read a file of rules.
+def check_config(config: Path) -> None:
+    """Have promtool read a configuration and the rules that it names.
 
     Raises:
         StackError: it finds a mistake.
     """
-    run([_program().with_name("promtool"), "check", "rules", rules], f"{rules.name} is not valid")
+    run([_program().with_name("promtool"), "check", "config", config], f"{config.name} is not valid")
 
 
 class Prometheus:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from stack.local import SCRIPTED_BY_CONTRACT, LocalStack
-from stack.prometheus import ALERTS, Prometheus, check_rules
+from stack.prometheus import ALERTS, Prometheus, check_config
 from tests.core.repository.test_monitoring import ALERTS as RULES
 from tests.core.repository.test_monitoring import PANELS
 from tests.e2e.client import Client, eventually, script
@@ -63,8 +63,9 @@ async def load(stack: LocalStack) -> None:
             pass
 
 
-def test_the_rules_are_valid() -> None:
-    check_rules(ALERTS)
+def test_the_configuration_and_its_rules_are_valid() -> None:
+    # Those of docker-compose.yml.
+    check_config(ALERTS.with_name("prometheus.yml"))
 
 
 async def test_every_panel_and_every_alert_has_data(stack: LocalStack, prometheus: Prometheus) -> None:

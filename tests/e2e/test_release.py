@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import urllib.request
 from collections.abc import Iterator
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
@@ -15,14 +16,13 @@ from zipfile import ZipFile
 import pytest
 from packaging.utils import canonicalize_name
 
-from sidecar.cli.health import is_serving
-from sidecar.config.load import load
 from stack import release
-from stack.net import free_port
+from stack.local import LocalStack
+from stack.net import DIRECT, free_port
 from stack.paths import ROOT, TOKENIZER
-from stack.process import Process
 from stack.triton import Triton
 from tests.core.repository.test_dependencies import locked
+from tests.e2e.reader import SHOWN_KEY, Reader
 
 PACKAGES = ("sidecar", "conformance")
 
@@ -100,26 +100,40 @@ def test_the_installed_command_tells_its_version_and_runs_outside_the_checkout(c
     assert all(Path(file).is_relative_to(command.parents[1]) for file in files.split())
 
 
-def test_a_configuration_for_a_triton_is_written_checked_and_served(
-    command: Path, triton: Triton, short_tmp: Path
+@pytest.mark.timeout(400)
+def test_who_follows_the_quick_start_gets_answers(
+    command: Path, stack: LocalStack, triton: Triton, short_tmp: Path
 ) -> None:
-    address, file = f"127.0.0.1:{triton.grpc_port}", ("--config", "node/sidecar.yaml")
-    (short_tmp / "node").mkdir()
-    told = _run(command, short_tmp, "init", "--triton", address, "--tokenizers", str(TOKENIZER.parent), *file)
-    assert "ok    smollm2: contract token_level, served as smollm2, 8192 tokens" in told
-    assert "scripted_ensemble: contract ensemble, left out: it seems to be s" in told
-    assert "smollm2_vllm is not loaded" in told
-    assert "FAIL" not in _run(command, short_tmp, "check", *file)
-    config = load(short_tmp / "node/sidecar.yaml")
-    assert {"scripted", "scripted_llm_api", "scripted_vllm", "smollm2"} <= {model.name for model in config.models}
-    assert _refused(command, short_tmp, "init", "--triton", address, *file) == (
-        "node/sidecar.yaml is there already: it is left as it is. --config names another file.\n"
-    )
-    node = Process("The sidecar", [str(command), "serve", *file], short_tmp / "serve.log", directory=short_tmp)
-    try:
-        node.wait_until(lambda: all(is_serving(config.socket(index)) for index in range(config.workers)), 60)
-    finally:
-        node.stop()
+    here, own = (ROOT / "docs/quickstart.md").read_text(encoding="utf-8").split("## With your own Triton")
+    programs = [command.parent, Path(sys.executable).parent]
+    with Reader(short_tmp, programs, {"http://127.0.0.1:8080/v1/infer": stack.url, SHOWN_KEY: stack.api_key}) as reader:
+        reader.follow(here)
+        assert len(reader.outputs) == 2
+        assert "event: response.completed" in reader.outputs[0] or "event: response.incomplete" in reader.outputs[0]
+    listen = f"127.0.0.1:{free_port()}"
+    meant = {
+        "127.0.0.1:8001": f"127.0.0.1:{triton.grpc_port}",
+        "/models": str(TOKENIZER.parent),
+        "127.0.0.1:8090": listen,
+    }
+    preparing, asking = own.split("Now Triton's model answers")
+    with Reader(short_tmp, programs, meant) as reader:
+        reader.follow(preparing)
+        told, _, checked, _ = reader.outputs
+        assert "ok    smollm2: contract token_level, served as smollm2, 8192 tokens" in told
+        assert "scripted_ensemble: contract ensemble, left out: it seems to be s" in told
+        assert "smollm2_vllm is not loaded" in told
+        assert "contract token_level" in checked
+        reader.wait_until(lambda: _answers(f"http://{listen}/v1/infer/models", reader.key), 90)
+        reader.follow(asking)
+        assert json.loads(reader.outputs[-1])["output"]
+
+
+def test_a_configuration_that_is_there_is_left_as_it_is(command: Path, triton: Triton, tmp_path: Path) -> None:
+    (tmp_path / "sidecar.yaml").write_text("mine")
+    told = _refused(command, tmp_path, "init", "--triton", f"127.0.0.1:{triton.grpc_port}")
+    assert told == "sidecar.yaml is there already: it is left as it is. --config names another file.\n"
+    assert (tmp_path / "sidecar.yaml").read_text() == "mine"
 
 
 def test_a_triton_that_does_not_answer_is_told(command: Path, tmp_path: Path) -> None:
@@ -134,6 +148,15 @@ def short_tmp() -> Iterator[Path]:
     """A directory whose path leaves room for a Unix socket's."""
     with tempfile.TemporaryDirectory(prefix="init-") as directory:
         yield Path(directory)
+
+
+def _answers(url: str, key: str) -> bool:
+    request = urllib.request.Request(url, headers={"authorization": f"Bearer {key}"})
+    try:
+        with DIRECT.open(request, timeout=5):
+            return True
+    except OSError:
+        return False
 
 
 def _refused(command: Path, directory: Path, *arguments: str, status: int = 2) -> str:

@@ -16,6 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 from sidecar.cli import app as sidecar
 from stack.cli import app as dev
 from stack.paths import ROOT
+from stack.release import project_version
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 PROGRAMS = {
@@ -68,6 +69,12 @@ def test_a_command_that_does_not_exist_is_found(line: str, why: str) -> None:
     ((program, *words),) = commands(f"```console\n{line}   # words\n```\n")
     with pytest.raises(Exception, match=why):
         parse(PROGRAMS[program], words)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_wheel_that_is_named_is_the_one_that_a_release_has(page: Path) -> None:
+    named = re.findall(r"responses_sidecar-([\d.]+)-", page.read_text(encoding="utf-8"))
+    assert set(named) <= {project_version()}
 
 
 def test_every_page_has_one_place_in_the_site() -> None:

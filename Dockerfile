@@ -106,6 +106,6 @@ ENV PATH=/opt/responses/bin:/usr/local/bin:/usr/bin:/bin \
     PYTHONUNBUFFERED=1
 USER 10001:10001
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
-    CMD ["responses-sidecar", "health", "--config", "/etc/responses/sidecar.yaml"]
+    CMD ["responses-sidecar", "health", "--sockets", "/run/responses"]
 ENTRYPOINT ["responses-sidecar"]
 CMD ["serve", "--config", "/etc/responses/sidecar.yaml"]

@@ -123,16 +123,29 @@ def verify(
 
 
 @app.command()
-def health(config: _ConfigFile) -> None:
+def health(
+    config: Annotated[Path | None, typer.Option("--config", help="The configuration file (YAML).")] = None,
+    sockets: Annotated[
+        Path | None,
+        typer.Option(help="The directory of the workers' sockets, whatever stands in the configuration file now."),
+    ] = None,
+) -> None:
     """Ask the workers of a node that runs on this machine whether they serve.
 
     Exit status 1: none does. Exit status 2: the configuration cannot be used.
     """
-    from sidecar.cli.health import workers_that_serve
+    from sidecar.cli.health import sockets_in, workers_that_serve
 
-    settings = _load(config)
-    serving = workers_that_serve(settings)
-    typer.echo(f"{serving} of {settings.workers} workers serve")
+    if (config is None) == (sockets is None):
+        raise typer.BadParameter("either --config or --sockets is needed")
+    if sockets is not None:
+        workers = sockets_in(sockets)
+    else:
+        assert config is not None
+        settings = _load(config)
+        workers = [settings.socket(index) for index in range(settings.workers)]
+    serving = workers_that_serve(workers)
+    typer.echo(f"{serving} of {len(workers)} workers serve")
     raise typer.Exit(0 if serving else 1)
 
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from sidecar.config.models import Config
-
 _SECONDS = 2.0
 
 
-def workers_that_serve(config: Config) -> int:
-    """How many workers of the node on this machine report SERVING; each has two seconds to answer."""
-    sockets = [config.socket(index) for index in range(config.workers)]
-    with ThreadPoolExecutor(len(sockets)) as asking:
+def sockets_in(directory: Path) -> list[Path]:
+    """Those of the workers that have been started there: a changed configuration may say something else by now."""
+    return sorted(directory.glob("worker-*.sock"))
+
+
+def workers_that_serve(sockets: Sequence[Path]) -> int:
+    """How many of the workers behind ``sockets`` report SERVING; each has two seconds to answer."""
+    with ThreadPoolExecutor(max(1, len(sockets))) as asking:
         return sum(asking.map(is_serving, sockets))
 
 

@@ -81,17 +81,15 @@ class Configuration:
         before = await self.value(LOADED_AT)
         change()
         async with asyncio.timeout(90):
-            while await self.value(LOADED_AT) == before:
+            while await self.value(LOADED_AT) <= before or await self.value(LOADED) != 1:
                 await asyncio.sleep(0.1)
-        assert await self.value(LOADED) == 1
 
     async def refused(self, change: Callable[[], object]) -> None:
         """Do ``change``, and wait until it is known that it cannot be."""
         change()
         async with asyncio.timeout(90):
-            while (value := await self.value(LOADED)) == 1:
+            while await self.value(LOADED) != 0:
                 await asyncio.sleep(0.1)
-        assert value == 0
 
 
 @pytest.fixture
@@ -220,6 +218,8 @@ async def test_a_model_that_comes_back_with_other_tensors_is_recognised(
         repository=repository,
     )
     await eventually(lambda: configuration.log.count("model scripted: contract vllm") == 2, 30)
+    # Until it has answered by the new contract it is known to fail.
+    await eventually(lambda: configuration.log.rpartition("contract vllm")[2].count("model scripted: answers") == 2, 60)
     for _ in range(6):
         answer = (await client.ask(script("Grüße ", "an alle"))).json()
         assert answer["output"][0]["content"][0]["text"] == "Grüße an alle"

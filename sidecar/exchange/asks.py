@@ -90,3 +90,8 @@ class LastAsk(ABC):
     @abstractmethod
     def needed(cls, facts: Facts, report: Report) -> Self | None:
         """The ask that an exchange needs, given what is known of it and how it ended; ``None`` where it needs none."""
+
+    @classmethod
+    def of_late(cls, ask: Ask[Any], result: Any, report: Report) -> Self | None:
+        """What is to be done about the answer to ``ask`` that came when the exchange was over; mostly nothing."""
+        return None

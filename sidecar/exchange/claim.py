@@ -4,7 +4,7 @@ the key go."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 from sidecar.exchange.asks import Ask, Facts, LastAsk
 from sidecar.exchange.plan import most_bytes
@@ -68,6 +68,11 @@ class EndClaim(LastAsk):
         if not isinstance(claimed, Claimed):
             return None
         return cls(claimed, Reserve in facts, report)
+
+    @classmethod
+    def of_late(cls, ask: Ask[Any], result: Any, report: Report) -> Self | None:
+        """A key that was taken is let go of, where the client had left in that moment."""
+        return cls(result, False, report) if isinstance(result, Claimed) else None
 
     @property
     def answered(self) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Self
+from typing import Any, Self
 
 from sidecar.admission.entries import Settlement
-from sidecar.exchange.asks import Facts, LastAsk
+from sidecar.exchange.asks import Ask, Facts, LastAsk
 from sidecar.exchange.load import plan_of
 from sidecar.exchange.planned import Plan
 from sidecar.exchange.report import Report
@@ -29,6 +29,11 @@ class Settle(LastAsk):
         """Where something was reserved."""
         reserved = facts.get(Reserve)
         return cls(plan_of(facts), reserved, report) if reserved is not None else None
+
+    @classmethod
+    def of_late(cls, ask: Ask[Any], result: Any, report: Report) -> Self | None:
+        """What was reserved is settled, although the client had left in that moment."""
+        return cls(ask.plan, result, report) if isinstance(ask, Reserve) and isinstance(result, Reserved) else None
 
     def settlement(self) -> Settlement:
         """How it ended, once the client can be given no more.

@@ -87,6 +87,7 @@ class Driver:
         self._asks: set[asyncio.Future[object]] = set()
         self._to_come: list[LastAsk] = []
         self._last: set[asyncio.Task[None]] = set()
+        self._last_begun = False
 
     def handle(self, event: Event) -> list[Output]:
         """The outputs that ``event`` brings at once; asks are begun. What comes after the end is not even shown."""
@@ -103,13 +104,14 @@ class Driver:
 
     @property
     def is_settled(self) -> bool:
-        """Whether no last ask is under way or to come."""
-        return not (self._last or self._to_come)
+        """Whether no last ask is under way or to come, and no answer."""
+        return not (self._last or self._to_come or self._asks)
 
     def begin_last(self) -> None:
         """All of the answer has been handed over, or can no longer be: begin what was to come last."""
         # Whoever took the outputs holds this, and is to be freed without a garbage collection.
         self._deliver = _to_nobody
+        self._last_begun = True
         asks, self._to_come = self._to_come, []
         for ask in asks:
             task = asyncio.create_task(self._perform_last(ask))
@@ -118,8 +120,8 @@ class Driver:
 
     async def settled(self) -> None:
         """Wait until the last asks that have begun have been carried through."""
-        while self._last:
-            await asyncio.wait(self._last)
+        while under_way := self._last | self._asks:
+            await asyncio.wait(under_way)
 
     def _carry_out(self, event: Event, commands: Sequence[Command]) -> list[Output]:
         timing = self.exchange.report.timing
@@ -165,11 +167,22 @@ class Driver:
         if task.cancelled():
             return
         error = task.exception()
+        if error is None and self.exchange.done:
+            self._too_late(ask, task.result())
+            return
         if error is None:
             event: Event = Answered(ask, task.result(), self._clock.monotonic())
         else:
             event = self._failed(ask, error)
         self._deliver(self.handle(event))
+
+    def _too_late(self, ask: Ask[Any], result: object) -> None:
+        """An answer that came as the exchange ended, too late to be cancelled, may have to be undone."""
+        for kind in self._performers:
+            if issubclass(kind, LastAsk) and (last := kind.of_late(ask, result, self.exchange.report)) is not None:
+                self._to_come.append(last)
+        if self._last_begun:
+            self.begin_last()
 
     def _failed(self, ask: Ask[Any], error: BaseException) -> Event:
         if isinstance(error, ApiError):

@@ -66,16 +66,27 @@ class Run:
         self.settled: list[Settle] = []
         self.watcher = Watcher()
         self._held, self._failure = held, failure
+        self.leaves = False
         table: dict[type[Ask[Any]] | type[LastAsk], Callable[[Any], Awaitable[object]]] = {
             Prepare: self._performer(Prepare, lambda ask: ask.plan()),
             FetchImages: self._performer(FetchImages, lambda ask: ask.body([Image("image/png", b"", 1, 1)])),
-            Reserve: self._performer(Reserve, lambda ask: f"receipt for {ask.tokens}"),
+            Reserve: self._performer(Reserve, self._reserve),
             Settle: self._performer(Settle, self.settled.append),
         }
         self.observers: list[Observer] = [self.watcher]
         exchange = Exchange(SURFACES["node"], kit.catalog(model or kit.image_model()), table, entropy=bytes(18))
         self.driver = Driver(exchange, table, self.observers, Clock(), self.outputs.extend)
         self.exchange = exchange
+
+    def _reserve(self, ask: Reserve) -> str:
+        if self.leaves:
+            # Before the answer is taken.
+            asyncio.get_running_loop().call_soon(self._leave)
+        return f"receipt for {ask.tokens}"
+
+    def _leave(self) -> None:
+        self.handle(ClientGone())
+        self.driver.begin_last()
 
     def _performer(self, kind: type, work: Callable[[Any], object]) -> Callable[[Any], Awaitable[object]]:
         async def perform(ask: object) -> object:
@@ -140,6 +151,18 @@ async def test_an_answer_that_comes_when_the_client_has_left_changes_nothing(kin
     run.handle(ClientGone())
     await asyncio.sleep(0.01)
     assert (run.exchange.phase, run.exchange.report.outcome, run.outputs) == (Ended, "client_gone", [])
+
+
+async def test_what_was_done_as_the_client_left_is_undone() -> None:
+    run = Run(Prepare)
+    run.leaves = True
+    await run.begin()
+    run.release.set()
+    await run.until(Ended)
+    assert not run.driver.is_settled
+    await asyncio.wait_for(run.driver.settled(), 5)
+    assert run.settled == [Settle("receipt for 5", "client_gone", 0)]
+    assert (run.driver.is_settled, run.outputs) == (True, [])
 
 
 @pytest.mark.parametrize("kind", ASKS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from sidecar.exchange.asks import Ask, Facts, LastAsk
 from sidecar.exchange.load import plan_of
@@ -33,3 +33,7 @@ class Settle(LastAsk):
     def needed(cls, facts: Facts, report: Report) -> Self | None:
         receipt = facts.get(Reserve)
         return None if receipt is None else cls(receipt, report.outcome, report.usage.output_tokens)
+
+    @classmethod
+    def of_late(cls, ask: Ask[Any], result: Any, report: Report) -> Self | None:
+        return cls(result, report.outcome, 0) if isinstance(ask, Reserve) else None

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import http.client
+import json
 import resource
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from sidecar.envoy.render import render
@@ -47,29 +49,67 @@ def allow_descriptors(needed: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
+@dataclass(frozen=True)
+class HotRestart:
+    """An Envoy that another one may take the place of, as docs/upgrades.md has it.
+
+    ``base_id`` names the family on this machine, whose members' ``epoch`` counts from 0 on. With the next one this one
+    takes no new connections, and ends after ``seconds``.
+    """
+
+    base_id: int
+    epoch: int = 0
+    seconds: int = 20
+
+    @property
+    def options(self) -> list[str]:
+        """Those of the command line."""
+        values = {
+            "--base-id": self.base_id,
+            "--restart-epoch": self.epoch,
+            "--drain-time-s": self.seconds // 2,
+            "--parent-shutdown-time-s": self.seconds,
+        }
+        options = [word for name, value in values.items() for word in (name, str(value))]
+        return [*options, "--drain-strategy", "immediate"]
+
+    def forget(self) -> None:
+        """The last one of the family has ended: remove the memory that they have shared."""
+        # Envoy multiplies what it is told.
+        Path(f"/dev/shm/envoy_shared_memory_{self.base_id * 10}").unlink(missing_ok=True)
+
+
 class Envoy:
     """A running Envoy."""
 
-    def __init__(self, settings: EnvoySettings, run_dir: Path, configuration: str | None = None) -> None:
+    def __init__(
+        self,
+        settings: EnvoySettings,
+        run_dir: Path,
+        configuration: str | None = None,
+        restart: HotRestart | None = None,
+    ) -> None:
         """Start it, with what is rendered of ``settings`` unless there is another ``configuration``.
+
+        Without ``restart`` no other can take its place: all Envoys of the machine would be one family.
 
         Raises:
             StackError: the system allows fewer open files than it may need.
         """
         allow_descriptors(settings.descriptors)
         self.settings = settings
+        self._epoch = restart.epoch if restart else 0
         config = run_dir / "envoy.yaml"
         config.write_text(configuration or render(settings))
         self.process = Process(
             "Envoy",
-            # Hot restart would tie all Envoys of the machine together through one piece of shared memory.
             [
                 str(_BINARY),
                 "-c",
                 str(config),
                 "--concurrency",
                 str(settings.threads),
-                "--disable-hot-restart",
+                *(restart.options if restart else ["--disable-hot-restart"]),
                 "--log-level",
                 "warning",
                 # The access log is written after 10 seconds by default.
@@ -89,9 +129,11 @@ class Envoy:
 
     def _live(self) -> bool:
         try:
-            return self.admin("/ready").strip() == "LIVE"
-        except OSError:
+            told = json.loads(self.admin("/server_info"))
+        except (OSError, ValueError):
             return False
+        # Until it has taken the place of another, that one answers.
+        return bool(told["state"] == "LIVE" and told["command_line_options"]["restart_epoch"] == self._epoch)
 
     def admin(self, path: str) -> str:
         """The answer of Envoy's admin interface to a GET."""

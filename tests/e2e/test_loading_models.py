@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -86,6 +87,8 @@ async def test_a_model_that_loads_harms_no_other(stack: LocalStack, tmp_path: Pa
                 assert (refused.status_code, error_of(refused)["code"]) == (503, "infer_backend_unavailable")
                 gate.touch()
                 loading.result()
-                assert (await client.ask({**script("ok"), "model": OTHER.name})).status_code == 200
+                async with asyncio.timeout(30):
+                    while (await client.ask({**script("ok"), "model": OTHER.name})).status_code != 200:
+                        await asyncio.sleep(0.1)
         finally:
             gate.touch()

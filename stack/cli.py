@@ -324,5 +324,11 @@ def bench(context: typer.Context) -> None:
     _become(sys.executable, "-m", "bench", *context.args)
 
 
+@app.command(context_settings=_PASS_ON)
+def soak(context: typer.Context) -> None:
+    """Send many mixed requests while parts are killed, and see what is left: --help lists options."""
+    _become(sys.executable, "-m", "tests.soak", *context.args)
+
+
 def _become(*argv: str) -> NoReturn:
     os.execv(argv[0], argv)

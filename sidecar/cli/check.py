@@ -50,7 +50,10 @@ def _findings(config: Config, envoy_config: Path | None) -> Iterator[Finding]:
         yield from _check_triton(config.triton.address, config)
     yield from check_upstreams(config)
     if envoy_config is not None:
-        yield _check_envoy(envoy_config)
+        valid = _check_envoy(envoy_config)
+        yield valid
+        if valid.status != GOOD:
+            return
         yield from check_upstreams_envoy(config, envoy_config)
         if config.triton.upstream is None and _asks_for_origin(envoy_config):
             yield Finding(REFUSED, f"triton.upstream: {envoy_config} has routes of the wire origin, which calls it")

@@ -83,16 +83,16 @@ two seconds without all that. Environment variables are those of the start.
 The supervisor checks the file, and starts new workers with it beside those that serve. When all of them have loaded
 their models and listen, they take all new requests, and the others end when the streams have that they serve: a
 stream goes on with the settings that it began with, however long it takes, and no request is refused meanwhile. That
-takes, for as long as such streams last, the memory and the connections to the store of twice the workers, and at its
-begin the processor time of their start.
+takes, for as long as such streams last, the memory and the connections to the store of twice the workers, and at
+first the processor time of their start.
 
 A file that cannot be used changes nothing, in no worker. Nor does one that a worker cannot load, for a tokenizer that
 is not there or an address that cannot be had. The log says why, and
 [`responses_config_last_reload_successful`](metrics.md) is 0 until one has been loaded, or what is in force stands in
 the file again. `responses-sidecar check --config FILE` says before what would come of it.
 
-All settings take effect so but these, of which a change is told in a warning and counts from the next start: `node`,
-`workers`, `sockets`, `accounts`, `currency`, `store.state`, `store.when_down` and where the store is; another
+All settings take effect this way except these, of which a change is told in a warning and counts from the next start:
+`node`, `workers`, `sockets`, `accounts`, `currency`, `store.state`, `store.when_down` and where the store is; another
 password in `store.url_file` does take effect. What Envoy has to do with a setting, as for new `upstreams`, limits
 above [its own](#envoys-own-limits) or another surface, is changed there too, before it is here.
 

@@ -28,8 +28,8 @@ class UpstreamConfig(Section):
     )
     key_file: Path | None = Field(
         default=None,
-        description="a file of mode 600 with the key that is sent to it as `authorization: Bearer …`, read again when"
-        " it has changed; without it none is sent",
+        description="a file that others cannot read, with the key that is sent to it as `authorization: Bearer …`, read"
+        " again when it has changed; without it none is sent",
     )
     ca_file: Path | None = Field(
         default=None,

@@ -45,6 +45,9 @@ async def supervise(config: Config, path: Path) -> int:
     try:
         config = with_store_url(config)
         metrics = files.claim(config.metrics)
+    except BlockingIOError:
+        print(f"sockets: another sidecar runs in {config.sockets}", file=sys.stderr)
+        return REFUSED
     except (ConfigError, OSError) as error:
         print(error if isinstance(error, ConfigError) else f"sockets: {error}", file=sys.stderr)
         return REFUSED
@@ -111,7 +114,7 @@ class Supervisor:
                     await self._reload()
                 elif not self._loaded:
                     _log.info("what stands in the configuration's files is what is in force again")
-                    self._note_loaded()
+                    self._note_in_force()
 
     async def _reload(self) -> None:
         """Put in force what stands in the files; say why where it cannot be."""
@@ -161,10 +164,14 @@ class Supervisor:
         return ""
 
     def _note_loaded(self) -> None:
+        self._loaded_at = time.time()
+        self._note_in_force()
+
+    def _note_in_force(self) -> None:
         self._loaded = True
         if self._keeps_metrics:
             with suppress(OSError):
-                files.note_loaded(self._config.metrics, time.time())
+                files.note_loaded(self._config.metrics, self._loaded_at)
 
     def _note_refused(self, words: str) -> None:
         self._loaded = False

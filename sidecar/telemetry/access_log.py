@@ -56,6 +56,7 @@ def _entry(report: Report) -> dict[str, object]:
         "repaired_calls": report.repaired_calls,
         "unchecked": report.unchecked,
         "broken_characters": report.broken_characters,
-        "ttft_ms": timing.ttft_ms,
+        # Zero is that of no token.
+        "ttft_ms": timing.ttft_ms or None,
         "total_ms": round(timing.total * 1000, 1),
     }

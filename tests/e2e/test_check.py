@@ -98,6 +98,13 @@ def test_an_envoy_configuration_that_envoy_refuses_is_said(stack: LocalStack, tm
     assert "FAIL  envoy:" in result.output
 
 
+def test_an_envoy_configuration_that_is_not_there_is_said(stack: LocalStack, tmp_path: Path) -> None:
+    result = check(stack.sidecar.config, "--envoy-config", str(tmp_path / "nothing.yaml"))
+    assert isinstance(result.exception, SystemExit)
+    assert result.exit_code == 1
+    assert "FAIL  envoy:" in result.output
+
+
 def test_a_wrong_configuration_is_exit_status_2(tmp_path: Path) -> None:
     path = tmp_path / "sidecar.yaml"
     path.write_text("node: n1\n")

@@ -22,10 +22,10 @@ _LOADED = "loaded.json"
 def claim(directory: Path) -> IO[str] | None:
     """Remove what earlier workers have left; until what is returned is closed, the files are its holder's.
 
-    ``None`` where another sidecar runs here, whose files stay, or where the directory cannot be made: the workers say
-    why.
+    ``None`` where the directory cannot be made: the workers say why.
 
     Raises:
+        BlockingIOError: another sidecar runs here, whose files stay.
         OSError: a file cannot be removed.
     """
     try:
@@ -38,7 +38,7 @@ def claim(directory: Path) -> IO[str] | None:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         lock.close()
-        return None
+        raise
     for file in directory.glob("*.db"):
         file.unlink()
     return lock

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,17 +30,26 @@ WIRES: list[Wire] = ["tunnel", "direct", "origin"]
 _MOST_MEMBERS = 3
 
 
-def rendered(wire: Wire, run_dir: Path) -> str:
-    return render(
-        EnvoySettings(
-            port=8080,
-            sockets=run_dir,
-            worker_sockets=[run_dir / "worker-0.sock", run_dir / "worker-1.sock"],
-            triton=[("127.0.0.1", 8001)],
-            log_path=run_dir / "access.log",
-            wire=wire,
-        )
+def settings(wire: Wire, run_dir: Path) -> EnvoySettings:
+    return EnvoySettings(
+        port=8080,
+        sockets=run_dir,
+        worker_sockets=[run_dir / "worker-0.sock", run_dir / "worker-1.sock"],
+        triton=[("127.0.0.1", 8001)],
+        log_path=run_dir / "access.log",
+        wire=wire,
     )
+
+
+def rendered(wire: Wire, run_dir: Path) -> str:
+    return render(settings(wire, run_dir))
+
+
+def test_standard_output_is_not_opened_as_a_file(tmp_path: Path) -> None:
+    assert "access_loggers.file" in rendered("tunnel", tmp_path)
+    to_stdout = render(replace(settings("tunnel", tmp_path), log_path=Path("/dev/stdout")))
+    assert "access_loggers.stdout" in to_stdout
+    assert "access_loggers.file" not in to_stdout
 
 
 def widest_flow_mapping(text: str) -> int:

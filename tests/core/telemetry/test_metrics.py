@@ -221,7 +221,8 @@ def test_what_is_left_is_removed_but_under_a_sidecar_that_runs(directory: Path) 
     first = files.claim(directory)
     assert first is not None
     worker(directory, 0)
-    assert files.claim(directory) is None
+    with pytest.raises(BlockingIOError):
+        files.claim(directory)
     assert list(directory.glob("*.db"))
     first.close()
     second = files.claim(directory)

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from stack.local import LocalStack
+from stack.paths import ROOT
 from stack.process import StackError
 from stack.upstreams import NATIVE_SCRIPTED, ScriptedUpstream
 from tests.soak import counts
+from tests.soak.faults import FAULTS
 from tests.soak.kinds import ENVOY_SETTINGS, KINDS, MODELS, NATIVE, choices
 from tests.soak.soak import Outcomes, soak
 
+_DIRECTORY = ROOT / ".local" / "soak"
+"""Where the logs of the latest run are."""
 _WARM_UP = 2000
 _SETTLED_SECONDS = 120
-_STAY = ("responses_event_loop_tasks", "files of slots")
+_STAY = ("responses_event_loop_tasks", "starts of workers", "files of slots")
 """What a stack has of while nothing is under way."""
 _MOST_GROWTH = 20 * 1024
 """KiB of a process's memory that are no leak: what a longer run does not grow by any more."""
@@ -38,29 +41,30 @@ def main(
 ) -> None:
     """Send mixed requests to real parts, kill some now and then, and look at what is left of it.
 
-    Ends with status 1 where a request ended as it must not, or something is left.
+    Ends with status 1 where a request ended as it must not, or something is left. The logs are in .local/soak.
     """
-    with tempfile.TemporaryDirectory() as directory:
-        upstream = ScriptedUpstream(Path(directory) / "upstream")
-        try:
-            with LocalStack(
-                Path(directory) / "stack",
-                models=MODELS,
-                native_models=[NATIVE_SCRIPTED],
-                upstreams=[upstream],
-                envoy_settings=ENVOY_SETTINGS,
-                progress=print,
-            ) as stack:
-                sys.exit(asyncio.run(_run(stack, requests, faults, seed)))
-        finally:
-            upstream.process.stop()
+    shutil.rmtree(_DIRECTORY, ignore_errors=True)
+    upstream = ScriptedUpstream(_DIRECTORY / "upstream")
+    try:
+        with LocalStack(
+            _DIRECTORY / "stack",
+            models=MODELS,
+            native_models=[NATIVE_SCRIPTED],
+            upstreams=[upstream],
+            envoy_settings=ENVOY_SETTINGS,
+            progress=print,
+        ) as stack:
+            sys.exit(asyncio.run(_run(stack, requests, faults, seed)))
+    finally:
+        upstream.process.stop()
 
 
 async def _run(stack: LocalStack, requests: int, faults: int, seed: int) -> int:
     kinds = {**KINDS, **NATIVE}
     warm_up = min(_WARM_UP, requests)
     print(f"Warming up with {warm_up} requests")
-    _tell(await soak(stack, kinds, choices(kinds, warm_up, seed)))
+    # Each part is replaced once: what is compared is then of the same age.
+    _tell(await soak(stack, kinds, choices(kinds, warm_up, seed), faults=min(faults, len(FAULTS))))
     before = await _settled(stack)
     memory_before = counts.memory(stack)
     print(f"Sending {requests} requests with {faults} faults")
@@ -68,13 +72,14 @@ async def _run(stack: LocalStack, requests: int, faults: int, seed: int) -> int:
     after = await _settled(stack)
     memory_after = counts.memory(stack)
     _tell(outcomes)
+    before["starts of workers"] += outcomes.faults["worker killed"]
     left = [
         *_compare("", before, after, _is_left),
         *_compare("memory of ", memory_before, memory_after, _has_grown),
     ]
-    wrong = [f"{name} ended with {outcome}, {times} times" for (name, outcome), times in outcomes.other.items()]
-    print(*wrong, *(f"left: {name}" for name in left), sep="\n")
-    return 1 if wrong or left else 0
+    for name in left:
+        print(f"left: {name}")
+    return 1 if outcomes.other or left else 0
 
 
 async def _settled(stack: LocalStack) -> dict[str, int]:
@@ -121,6 +126,8 @@ def _tell(outcomes: Outcomes) -> None:
     for (_, outcome), times in outcomes.broken.items():
         ends[outcome] = ends.get(outcome, 0) + times
     print(f"how those were broken off: {ends}")
+    for (name, outcome), times in outcomes.other.items():
+        print(f"{name} ended with {outcome}, {times} times")
 
 
 if __name__ == "__main__":

@@ -50,8 +50,11 @@ def of_sidecar(stack: LocalStack) -> dict[str, int]:
     gauges = {name: int(scraped.value(name)) for name in _GAUGES}
     ledger = LocalLedger(stack)
     (open_ones,) = ledger.rows("SELECT count(*) AS number FROM reservations WHERE settled_at IS NULL")
+    # Each is started once more for each that is killed.
+    starts = int(scraped.value("responses_worker_starts_total"))
     slots = len(list(ledger.file.parent.glob("*.slots")))
-    return {**gauges, "reservations open in the store": open_ones["number"], "files of slots": slots}
+    told = {"starts of workers": starts, "reservations open in the store": open_ones["number"], "files of slots": slots}
+    return {**gauges, **told}
 
 
 def of_processes(stack: LocalStack) -> dict[str, int]:

@@ -12,30 +12,44 @@ from dataclasses import dataclass, field
 import httpx2
 
 from stack.local import LocalStack
+from stack.process import StackError
 from tests.e2e.client import Client, eventually, script
 
 _WELL_SECONDS = 120
+_STARTS = 3
 # As many in a row must be answered: by every worker.
 _ANSWERS = 8
 
 
 async def kill_worker(stack: LocalStack) -> None:
     """Always the same, so that the other's memory tells of all requests."""
-    pids = stack.sidecar.worker_pids()
+    pids = await eventually(lambda: _all(stack), _WELL_SECONDS)
     os.kill(pids[1], signal.SIGKILL)
     await eventually(lambda: _other(stack, pids), _WELL_SECONDS)
 
 
+def _all(stack: LocalStack) -> list[int]:
+    """The workers, where all of them listen."""
+    pids = stack.sidecar.worker_pids()
+    return pids if len(pids) == stack.workers else []
+
+
 def _other(stack: LocalStack, before: list[int]) -> bool:
-    now = stack.sidecar.worker_pids()
-    return len(now) == len(before) and now[1] != before[1]
+    now = _all(stack)
+    return bool(now) and now[1] != before[1]
 
 
 async def kill_triton(stack: LocalStack) -> None:
-    """It is started again at once."""
+    """It is started again at once; it may die of its start, and is started once more, as by a service manager."""
     assert stack.triton is not None
     await asyncio.to_thread(stack.triton.kill)
-    await asyncio.to_thread(stack.start_triton)
+    for left in reversed(range(_STARTS)):
+        try:
+            await asyncio.to_thread(stack.start_triton)
+            return
+        except StackError:
+            if not left:
+                raise
 
 
 async def kill_envoy(stack: LocalStack) -> None:

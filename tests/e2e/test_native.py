@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +31,22 @@ SLUG, FAILOVER, REROUTED = "scripted/native", "scripted/failover", "scripted/rer
 LLAMA = "huggingface/smollm2-135m-native"
 FUNCTION: Any = {"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}, "strict": False}
 WORDS = "a secret of the upstream"
+_SEVERAL = 8
+"""Requests at a time, of which every worker gets some."""
 
 
 @pytest.fixture(scope="module")
 def client(stack: LocalStack) -> Iterator[OpenAI]:
     with OpenAI(base_url=stack.bureau_url, api_key=stack.project_key, max_retries=0) as client:
         yield client
+
+
+@pytest.fixture
+def served_before(stack: LocalStack) -> None:
+    """Each worker has served a request: a route rests after several failures in a row."""
+    with ThreadPoolExecutor(_SEVERAL) as clients:
+        while any(reply.status != 200 for reply in clients.map(partial(ask, stack), [said("ok")] * _SEVERAL)):
+            time.sleep(0.2)
 
 
 def said(*steps: Any, **body: Any) -> dict[str, Any]:
@@ -210,6 +223,7 @@ BEFORE_A_HEAD: dict[str, tuple[list[Any], int, str]] = {
 }
 
 
+@pytest.mark.usefixtures("served_before")
 @pytest.mark.parametrize(("steps", "status", "code"), BEFORE_A_HEAD.values(), ids=BEFORE_A_HEAD)
 def test_a_failure_is_a_plain_error_without_a_word_of_the_upstream(
     stack: LocalStack, upstream: ScriptedUpstream, steps: list[Any], status: int, code: str
@@ -224,6 +238,7 @@ def test_a_failure_is_a_plain_error_without_a_word_of_the_upstream(
 EARLY: tuple[str, ...] = ("500 page", "429 with a time", "bad request", "gzip", "no JSON")
 
 
+@pytest.mark.usefixtures("served_before")
 @pytest.mark.parametrize("name", EARLY)
 def test_a_stream_that_has_not_begun_fails_in_the_same_way(stack: LocalStack, name: str) -> None:
     steps, status, code = BEFORE_A_HEAD[name]
@@ -240,6 +255,7 @@ BREAKS: dict[str, list[Any]] = {
 }
 
 
+@pytest.mark.usefixtures("served_before")
 @pytest.mark.parametrize("steps", BREAKS.values(), ids=BREAKS)
 def test_a_stream_that_breaks_ends_with_stream_interrupted(stack: LocalStack, steps: list[Any]) -> None:
     reply = ask(stack, said("some words", {"sleep": 0.05}, *steps, stream=True))
@@ -270,6 +286,7 @@ def test_what_the_upstream_writes_beside_events_is_left_out(stack: LocalStack) -
     assert violations == []
 
 
+@pytest.mark.usefixtures("served_before")
 async def test_a_client_that_leaves_is_told_to_the_upstream(stack: LocalStack, upstream: ScriptedUpstream) -> None:
     since = len(upstream.diary())
     with OpenAI(base_url=stack.bureau_url, api_key=stack.project_key, max_retries=0) as client:

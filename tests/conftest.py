@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -119,7 +120,8 @@ def _small_stack(wire: Wire, triton: Triton, tmp_path_factory: pytest.TempPathFa
 @pytest.fixture
 def own_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """A stack with the scripted model and a Triton of its own, for one test that may break its parts."""
-    with LocalStack(tmp_path_factory.mktemp("own"), models=[SCRIPTED]) as stack:
+    model = replace(SCRIPTED, settings={"token_timeout": 10.0})  # for who waits for a model that has died
+    with LocalStack(tmp_path_factory.mktemp("own"), models=[model]) as stack:
         yield stack
 
 

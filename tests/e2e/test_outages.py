@@ -21,7 +21,7 @@ REFUSED = "The model runtime is not available; try again shortly."
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """Two workers and a Triton that the tests of this module may break and mend."""
-    model = replace(SCRIPTED, settings={"first_token_timeout": 6.0})
+    model = replace(SCRIPTED, settings={"first_token_timeout": 6.0, "token_timeout": 10.0})
     with LocalStack(tmp_path_factory.mktemp("outages"), models=[model]) as stack:
         yield stack
 

@@ -14,7 +14,7 @@ from tests.soak.soak import soak
 
 pytestmark = pytest.mark.timeout(600)
 
-REQUESTS = 3000
+REQUESTS = 1500
 
 
 @pytest.fixture(scope="module")

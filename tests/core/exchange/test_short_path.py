@@ -200,13 +200,13 @@ choices = st.builds(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(streams(of_ids, beside_ids), choices)
 def test_ids_are_read_as_if_each_response_were_parsed(frames: list[bytes], choices: Choices) -> None:
     same(TOKEN_LEVEL, frames, choices)
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(st.sampled_from(OF_TEXT), streams(of_text, beside_text), choices)
 def test_texts_are_read_as_if_each_response_were_parsed(
     contract: Contract, frames: list[bytes], choices: Choices

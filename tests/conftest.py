@@ -26,7 +26,7 @@ from stack.upstreams import (
 )
 
 # Time is measured in bench/, not asserted in tests.
-settings.register_profile("untimed", deadline=None)
+settings.register_profile("untimed", deadline=None, max_examples=60)
 settings.load_profile("untimed")
 
 _TESTS = Path(__file__).parent

@@ -101,7 +101,7 @@ async def well(client: Client) -> None:
 async def all_healthy(stack: LocalStack) -> None:
     """Wait until Envoy spreads requests over both workers, which the test before may have killed."""
     healthy = "cluster.sidecar.membership_healthy"
-    await eventually(lambda: stack.envoy.stats(healthy)[healthy] == 2, 30)
+    await eventually(lambda: stack.envoy.stats(healthy)[healthy] == 2, 60)
 
 
 @over_every_wire_that_tells

@@ -25,7 +25,7 @@ def soaked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
 
 async def test_a_soak_ends_with_the_counts_it_began_with(soaked: LocalStack) -> None:
     await soak(soaked, KINDS, choices(KINDS, 300, seed=1))
-    await eventually(lambda: not any(counts.of_envoy(soaked).values()), 30)
+    await eventually(lambda: not any(counts.of_envoy(soaked).values()), 60)
     before, files_before, memory_before = (
         counts.of_sidecar(soaked),
         counts.files_of_workers(soaked),
@@ -37,9 +37,9 @@ async def test_a_soak_ends_with_the_counts_it_began_with(soaked: LocalStack) -> 
     assert not outcomes.other
     assert outcomes.well.total() == REQUESTS
     assert set(outcomes.well) == set(KINDS)
-    await eventually(lambda: not any(counts.of_envoy(soaked).values()), 30)
-    await eventually(lambda: counts.files_of_workers(soaked) <= files_before, 30)
-    await eventually(lambda: counts.of_sidecar(soaked) == before, 30)
+    await eventually(lambda: not any(counts.of_envoy(soaked).values()), 60)
+    await eventually(lambda: counts.files_of_workers(soaked) <= files_before, 60)
+    await eventually(lambda: counts.of_sidecar(soaked) == before, 60)
     assert counts.memory_of_workers(soaked) - memory_before < 20 * 1024
 
     soaked.sidecar.process.stop()

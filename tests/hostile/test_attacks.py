@@ -24,8 +24,8 @@ from tests.hostile.stacks import DRAIN, besieged
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(300)]
 """A stack takes a while to start, and thousands of requests take a minute."""
 
-SECONDS = 1.5
-QUIET_SECONDS = 3.0
+SECONDS = 1.2
+QUIET_SECONDS = 2.0
 MIB = 2**20
 MEMORY = 1000 * MIB
 """What a worker may take, its decoding processes aside."""

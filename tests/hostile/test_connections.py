@@ -22,9 +22,6 @@ MOST_CONNECTIONS = 100
 HANG = json.dumps(script({"hang": True})).encode()
 
 
-pytestmark = pytest.mark.alone
-
-
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """A stack with low limits, whose Envoy has no file descriptor beyond its budget. Tests leave all parts running."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import grpc
+from google.protobuf.message import Message
 
 from sidecar.backends.triton import discovery
 from sidecar.backends.triton.contracts.contract import Contract
@@ -18,6 +20,8 @@ CHANNEL_OPTIONS = (("grpc.enable_http_proxy", 0),)
 """Triton is asked as Envoy asks it: without the proxies that the environment may name."""
 # A model is used once it is this.
 _READY = "READY"
+
+Answer = TypeVar("Answer", bound=Message)
 
 
 class TritonUnreachableError(Exception):
@@ -93,13 +97,8 @@ async def list_models(address: str) -> list[ListedModel]:
 
 
 async def _index(channel: grpc.aio.Channel) -> Sequence[service_pb2.RepositoryIndexResponse.ModelIndex]:
-    method = channel.unary_unary(
-        SERVICE + "RepositoryIndex",
-        request_serializer=service_pb2.RepositoryIndexRequest.SerializeToString,
-        response_deserializer=service_pb2.RepositoryIndexResponse.FromString,
-    )
-    answer: service_pb2.RepositoryIndexResponse = await method(service_pb2.RepositoryIndexRequest(), timeout=_SECONDS)
-    return answer.models
+    request = service_pb2.RepositoryIndexRequest()
+    return (await _ask(channel, "RepositoryIndex", request, service_pb2.RepositoryIndexResponse)).models
 
 
 async def _listed(channel: grpc.aio.Channel, model: service_pb2.RepositoryIndexResponse.ModelIndex) -> ListedModel:
@@ -111,32 +110,30 @@ async def _listed(channel: grpc.aio.Channel, model: service_pb2.RepositoryIndexR
 
 
 async def _metadata(channel: grpc.aio.Channel, model: str) -> service_pb2.ModelMetadataResponse:
-    method = channel.unary_unary(
-        SERVICE + "ModelMetadata",
-        request_serializer=service_pb2.ModelMetadataRequest.SerializeToString,
-        response_deserializer=service_pb2.ModelMetadataResponse.FromString,
-    )
-    metadata: service_pb2.ModelMetadataResponse = await method(
-        service_pb2.ModelMetadataRequest(name=model), timeout=_SECONDS
-    )
-    return metadata
+    request = service_pb2.ModelMetadataRequest(name=model)
+    return await _ask(channel, "ModelMetadata", request, service_pb2.ModelMetadataResponse)
 
 
 async def _config(channel: grpc.aio.Channel, model: str) -> model_config_pb2.ModelConfig:
-    method = channel.unary_unary(
-        SERVICE + "ModelConfig",
-        request_serializer=service_pb2.ModelConfigRequest.SerializeToString,
-        response_deserializer=service_pb2.ModelConfigResponse.FromString,
-    )
-    answer: service_pb2.ModelConfigResponse = await method(service_pb2.ModelConfigRequest(name=model), timeout=_SECONDS)
-    return answer.config
+    request = service_pb2.ModelConfigRequest(name=model)
+    return (await _ask(channel, "ModelConfig", request, service_pb2.ModelConfigResponse)).config
 
 
 async def _is_ready(channel: grpc.aio.Channel, model: str) -> bool:
-    method = channel.unary_unary(
-        SERVICE + "ModelReady",
-        request_serializer=service_pb2.ModelReadyRequest.SerializeToString,
-        response_deserializer=service_pb2.ModelReadyResponse.FromString,
+    request = service_pb2.ModelReadyRequest(name=model)
+    return (await _ask(channel, "ModelReady", request, service_pb2.ModelReadyResponse)).ready
+
+
+async def _ask(channel: grpc.aio.Channel, method: str, request: Message, answer: type[Answer]) -> Answer:
+    """What Triton answers to a call of ``method``.
+
+    Raises:
+        grpc.aio.AioRpcError: it does not.
+    """
+    call = channel.unary_unary(
+        SERVICE + method,
+        request_serializer=type(request).SerializeToString,
+        response_deserializer=answer.FromString,
     )
-    answer: service_pb2.ModelReadyResponse = await method(service_pb2.ModelReadyRequest(name=model), timeout=_SECONDS)
-    return answer.ready
+    answered: Answer = await call(request, timeout=_SECONDS)
+    return answered

@@ -27,6 +27,7 @@ def changed(stack: LocalStack, directory: Path, **model: Any) -> Path:
     """The stack's configuration with another first model, and nothing else that is served."""
     config = yaml.safe_load(stack.sidecar.config.read_text())
     config["models"] = [{**config["models"][0], **model}]
+    config["sockets"] = str(directory / "sockets")
     del config["upstreams"]
     path = directory / "sidecar.yaml"
     path.write_text(yaml.safe_dump(config))

@@ -218,8 +218,10 @@ async def test_a_model_that_comes_back_with_other_tensors_is_recognised(
         repository=repository,
     )
     await eventually(lambda: configuration.log.count("model scripted: contract vllm") == 2, 30)
-    # Until it has answered by the new contract it is known to fail.
-    await eventually(lambda: configuration.log.rpartition("contract vllm")[2].count("model scripted: answers") == 2, 60)
+    # Where its absence was noticed it is known to fail until it has answered, to each worker for itself.
+    async with asyncio.timeout(60):
+        while {(await client.ask(script("ok"))).status_code for _ in range(6)} != {200}:
+            await asyncio.sleep(0.1)
     for _ in range(6):
         answer = (await client.ask(script("Grüße ", "an alle"))).json()
         assert answer["output"][0]["content"][0]["text"] == "Grüße an alle"

@@ -26,6 +26,8 @@ def soaked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
 async def test_a_soak_ends_with_the_counts_it_began_with(soaked: LocalStack) -> None:
     await soak(soaked, KINDS, choices(KINDS, 300, seed=1))
     await eventually(lambda: not any(counts.of_envoy(soaked).values()), 60)
+    # Gauges are as old as their last sample.
+    await eventually(lambda: not counts.of_sidecar(soaked)["responses_requests_in_flight"], 60)
     before, files_before, memory_before = (
         counts.of_sidecar(soaked),
         counts.files_of_workers(soaked),

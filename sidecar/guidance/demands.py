@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sidecar.guidance.guides import Guide
-from sidecar.guidance.limits import excess
+from sidecar.guidance.limits import excess, may_exceed
 from sidecar.guidance.positions import Path
 from sidecar.guidance.schemas import Schema, schema_fault
 from sidecar.guidance.self_contained import OverlargeError, UnresolvableError, self_contained
@@ -139,7 +139,7 @@ def _translated(text: str) -> _Translated:
         return _Translated({}, "", "a reference does not lead to a schema in it")
     except OverlargeError as error:
         return _Translated({}, "", str(error))
-    return _Translated(schema, document(schema), excess(schema))
+    return _Translated(schema, document(schema), excess(schema) if may_exceed(text) else None)
 
 
 def _calls_guide(tools: Sequence[FunctionTool], arguments: Mapping[str, Guiding], several: bool) -> str:

@@ -28,6 +28,7 @@ MOST_COMBINATIONS = 1_000
 
 _ALTERNATIVES = ("anyOf", "oneOf")
 _SAME_VALUE = frozenset({"allOf", *_ALTERNATIVES})
+_WEIGHTY = tuple(f'"{keyword}"' for keyword in ("$ref", "pattern", "patternProperties", *sorted(_SAME_VALUE)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,11 @@ class _Weight:
 # In a recursion, that which is still being weighed: the same schema, at another value.
 _NONE = _Weight(0, 0, 1, 0)
 _LEAF = _Weight(0, 0, 1, 1)
+
+
+def may_exceed(text: str) -> bool:
+    """Whether the schema ``text``, of a few levels, can go beyond a limit: most tools say nothing that could."""
+    return any(keyword in text for keyword in _WEIGHTY)
 
 
 def excess(document: Mapping[str, Any]) -> str | None:

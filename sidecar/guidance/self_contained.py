@@ -85,7 +85,7 @@ class _Translation:
         # Targets of references that stand where no schema is expected.
         self._strays: list[tuple[Path, Any]] = []
         self._pointer_text = 0
-        self._index((), (), schema, "")
+        self._schemas = 0
 
     def document(self) -> Schema:
         document: Schema = self._translated((), self._root)
@@ -99,8 +99,6 @@ class _Translation:
         self._new_paths[path] = new_path
         if not isinstance(schema, dict):
             return
-        if len(self._bases) == MOST_SCHEMAS:
-            raise OverlargeError(f"it holds more than {MOST_SCHEMAS} schemas")
         self._bases[path] = base = self._name(path, schema, base)
         for step, new_step, member in self._members(schema):
             self._index(path + step, new_path + new_step, member, base)
@@ -135,6 +133,9 @@ class _Translation:
     def _translated(self, path: Path, schema: Any) -> Any:
         if not isinstance(schema, dict):
             return schema
+        self._schemas += 1
+        if self._schemas > MOST_SCHEMAS:
+            raise OverlargeError(f"it holds more than {MOST_SCHEMAS} schemas")
         if not _DYNAMIC.isdisjoint(schema):
             raise UnresolvableError("a dynamic reference")
         alone = self._is_alone(schema)
@@ -143,7 +144,7 @@ class _Translation:
             if key in DEFINITIONS or (key in BY_NAME and not alone):
                 new[key] = {}
             elif key == "$ref":
-                new[key] = self._pointer(self._target(value, self._bases[path]))
+                new[key] = self._pointer(self._target(value, path))
             elif key in _ASSERTIONS and not alone:
                 new[key] = value
         for step, new_step, member in self._members(schema):
@@ -158,18 +159,22 @@ class _Translation:
             raise OverlargeError("its references lead through names that are too long")
         return "#" + _fragment(self._place + target)
 
-    def _target(self, reference: str, base: str) -> Path:
-        """The new path of what ``reference`` names."""
+    def _target(self, reference: str, path: Path) -> Path:
+        """The new path of what ``reference`` names in the schema at ``path``."""
+        if not self._bases:
+            # Most schemas refer to nothing, and nobody asks where what stands in them.
+            self._index((), (), self._root, "")
+        base = self._bases[path]
         uri, fragment = (base, reference[1:]) if reference.startswith("#") else _resolved(base, reference)
         if fragment and not fragment.startswith("/"):
-            path = self._anchors.get((uri, unquote(fragment)))
+            target = self._anchors.get((uri, unquote(fragment)))
         else:
-            path = self._resources.get(uri)
+            resource = self._resources.get(uri)
             steps = (step.replace("~1", "/").replace("~0", "~") for step in unquote(fragment).split("/")[1:])
-            path = None if path is None else (*path, *steps)
-        if path is None:
+            target = None if resource is None else (*resource, *steps)
+        if target is None:
             raise UnresolvableError(reference)
-        return self._new_paths[path] if path in self._new_paths else self._stray(path, reference)
+        return self._new_paths[target] if target in self._new_paths else self._stray(target, reference)
 
     def _stray(self, path: Path, reference: str) -> Path:
         """A new path for the schema at ``path``, which stands where none is expected."""

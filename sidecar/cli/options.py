@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from sidecar.config.listeners import ADDRESS
+from sidecar.config.listeners import ADDRESS, checked_port
 
 ConfigFile = Annotated[Path, typer.Option("--config", help="The configuration file (YAML).")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
@@ -31,7 +31,10 @@ def address_of(text: str) -> str:
     """``text``, which is a ``host:port``."""
     if not re.fullmatch(ADDRESS, text):
         raise typer.BadParameter(f"{text} is no host and port such as 127.0.0.1:8001")
-    return text
+    try:
+        return checked_port(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{text}: {error}") from None
 
 
 def seconds_of(duration: str) -> float:

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from sidecar.config.section import Section
 
 ADDRESS = r"^[^\s:]+:\d{1,5}$"
-Address = Annotated[str, Field(pattern=ADDRESS)]
+_LAST_PORT = 65535
+
+
+def checked_port(address: str) -> str:
+    """``address`` of the form :data:`ADDRESS`, if there is such a port; raises :class:`ValueError`."""
+    if not 0 < int(address.rpartition(":")[2]) <= _LAST_PORT:
+        raise ValueError(f"a port is a number from 1 to {_LAST_PORT}")
+    return address
+
+
+Address = Annotated[str, Field(pattern=ADDRESS), AfterValidator(checked_port)]
 
 
 class UsageFeedConfig(Section):

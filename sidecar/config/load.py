@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from sidecar.config.environment import PREFIX, key_path, overridden
+from sidecar.config.listeners import ADDRESS
 from sidecar.config.models import TAGS, UNIX, Config, ModelConfig
 from sidecar.config.store import SQLITE, STORE_URL, StoreConfig
 from sidecar.config.stored import StoredConfig
@@ -61,7 +62,7 @@ def read(path: Path) -> Any:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read ({error})") from error
     except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: not YAML ({' '.join(str(error).split())})") from error
+        raise ConfigError(f"{path}: not YAML ({_where(error)})") from error
 
 
 def load(path: Path) -> Config:
@@ -197,6 +198,11 @@ def _read_text(where: str, path: Path) -> str:
         raise ConfigError(f"{where} cannot be read ({reason})") from None
 
 
+def _where(error: yaml.YAMLError) -> str:
+    """What the parser found, and in which line; it names the text that it was given a string."""
+    return " ".join(str(error).replace('in "<unicode string>", ', "in ").split())
+
+
 class _UniqueKeyLoader(yaml.SafeLoader):
     """A safe loader that takes no key twice; YAML's own takes the last silently."""
 
@@ -269,6 +275,11 @@ def _describe(error: ValidationError, file: Path) -> list[str]:
 
 
 def _words(fault: ErrorDetails) -> str:
+    context = fault.get("ctx", {})
+    if context.get("pattern") == ADDRESS:
+        return "host:port is needed"
+    if fault["type"] == "too_short":
+        return f"at least {context['min_length']} is needed"
     return _WORDS.get(fault["type"], fault["msg"].removeprefix("Value error, "))
 
 

@@ -106,7 +106,7 @@ def test_http_to_anywhere_must_be_said(tmp_path: Path) -> None:
     [
         ({"upstreams": []}, "models[0].routes[0].upstream: there is no openai among the upstreams"),
         ({"upstreams": [UPSTREAM, UPSTREAM]}, "openai is the name of more than one of the upstreams"),
-        ({"models": [{**MODEL, "routes": []}]}, "models[0].routes: Tuple should have at least 1 item"),
+        ({"models": [{**MODEL, "routes": []}]}, "models[0].routes: at least 1 is needed"),
         ({"models": [{**MODEL, "routes": [ROUTE, ROUTE]}]}, "models[0]: two of the routes are the same"),
         ({"models": [{**MODEL, "triton_model": "m"}]}, "models[0]: triton_model is of a model that Triton serves"),
         ({"models": [{**MODEL, "tool_format": "auto"}]}, "models[0]: tool_format is of a model that Triton serves"),

@@ -84,7 +84,7 @@ function showHour(hour, now) {
   const median = last(hour.first_token_p50);
   plots.firstToken.update(hour, median === undefined ? "–" : duration(median), median === undefined ? "" : "median lately");
   const errors = sum(hour.failed) + sum(hour.refused);
-  plots.errors.update(hour, count(errors), `of ${count(sum(hour.requests))} requests`);
+  plots.errors.update(hour, count(errors), `of ${some(sum(hour.requests), "request", "requests")}`);
 }
 
 /** Show what keeps the page from being true, or nothing. */

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Literal
@@ -12,6 +13,10 @@ from sidecar.cli.options import ConfigFile
 from sidecar.config.load import ConfigError
 
 app = typer.Typer(no_args_is_help=True, help="Envoy's configuration, made from the sidecar's.")
+
+# RFC 1123, as Kubernetes wants its names; a host may begin with a wildcard.
+_LABEL = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+_HOST = rf"(\*\.)?({_LABEL}\.)*{_LABEL}"
 
 Form = Literal["local", "standalone", "existing", "istio", "envoy-gateway", "egress"]
 
@@ -84,6 +89,8 @@ def render(
         certificate=tls_certificate and tls_certificate.resolve(),
         certificate_key=tls_key and tls_key.resolve(),
     )
+    if not re.fullmatch(_LABEL, namespace):
+        raise typer.BadParameter(f"{namespace} is no name of a namespace", param_hint="--namespace")
     if form == "existing":
         text = render_existing(settings)
     elif form == "istio":
@@ -91,6 +98,8 @@ def render(
     elif form == "envoy-gateway":
         if host is None:
             raise typer.BadParameter("the form envoy-gateway needs it", param_hint="--host")
+        if not re.fullmatch(_HOST, host):
+            raise typer.BadParameter(f"{host} is no name of a host", param_hint="--host")
         names = Gateway(host, namespace, gateway, gateway_listener, envoy_listener, envoy_routes)
         text = render_gateway(settings, names)
     else:

@@ -156,6 +156,8 @@ NO_UPSTREAMS = {**FULL, "upstreams": [], "models": [MODEL]}
         ("standalone", ["--triton", "gpu-1:99999"], "is not of the form host:port"),
         ("existing", ["--wire", "direct"], "only the tunnel calls upstreams"),
         ("istio", ["--label", "app"], "is not of the form key=value"),
+        ("istio", ["--namespace", "Bad Ns"], "Bad Ns is no name of a namespace"),
+        ("envoy-gateway", ["--host", "bad host"], "bad host is no name of a host"),
         ("envoy-gateway", [], "needs it"),
     ],
 )

@@ -28,8 +28,8 @@ _STAY = ("responses_event_loop_tasks", "starts of workers", "files of slots")
 """What a stack has of while nothing is under way."""
 _MOST_GROWTH = 20 * 1024
 """KiB of a process's memory that are no leak: what a longer run does not grow by any more."""
-_MORE_FILES = 16
-"""Open files of Envoy and Triton that are connections kept for the next request."""
+_MORE = {"files of Envoy": 16, "files of Triton": 16, "threads of the workers": 8}
+"""What a part may have more of: connections kept for the next request, threads that a pool starts when it is busy."""
 
 
 def main(
@@ -102,7 +102,7 @@ async def _settled(stack: LocalStack) -> dict[str, int]:
 
 
 def _is_left(name: str, before: int, after: int) -> bool:
-    return after > before + (_MORE_FILES if name in ("files of Envoy", "files of Triton") else 0)
+    return after > before + _MORE.get(name, 0)
 
 
 def _has_grown(name: str, before: int, after: int) -> bool:

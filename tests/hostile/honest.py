@@ -205,3 +205,16 @@ def _with_forks(pids: Sequence[int]) -> list[int]:
 def _status(pid: int, name: str) -> int:
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(name)) * 1024
+
+
+async def served(stack: LocalStack) -> None:
+    """Wait until every worker serves an honest request again."""
+    async with Client(stack) as client:
+
+        async def all_served() -> Counter[int]:
+            many = await asyncio.gather(*(client.ask(script("ok")) for _ in range(8)))
+            return Counter(answer.status_code for answer in many)
+
+        async with asyncio.timeout(30):
+            while await all_served() != {200: 8}:
+                await asyncio.sleep(0.1)

@@ -1,4 +1,4 @@
-"""Every attack, on the real parts with honest clients beside it; a stop in its middle; thousands of odd requests."""
+"""Every attack, on the real parts with honest clients beside it, and a stop in its middle."""
 
 from __future__ import annotations
 
@@ -6,23 +6,20 @@ import asyncio
 import os
 import signal
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager
-from pathlib import Path
 
 import pytest
 
 from sidecar.server.fleet import STOP_MARGIN_SECONDS
 from stack.local import LocalStack
-from tests.e2e.client import Client, eventually, script
+from tests.e2e.client import eventually, script
 from tests.hostile.attacks import ATTACKS, BROKEN_OFF, CUT
-from tests.hostile.honest import Waits, answers, honest_clients, p99, peak, resident, under_attack
-from tests.hostile.odd import NO_ANSWER, send_odd_requests
+from tests.hostile.honest import Waits, answers, honest_clients, p99, peak, served, under_attack
 from tests.hostile.stacks import DRAIN, besieged
 
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(300)]
-"""A stack takes a while to start, and thousands of requests take a minute."""
+"""A stack takes a while to start."""
 
 SECONDS = 1.2
 QUIET_SECONDS = 2.0
@@ -31,7 +28,6 @@ MEMORY = 1000 * MIB
 """What a worker may take, its decoding processes aside."""
 PROSE = script("ok") | {"instructions": "The quick brown fox jumps over the lazy dog. " * 6500}
 """An honest request of 300 KB."""
-ODD_REQUESTS = 7500
 STOPPED_AT_ONCE = 3
 
 
@@ -126,43 +122,3 @@ async def stop_under_attack(node: LocalStack, name: str) -> float:
     await asyncio.to_thread(node.start_sidecar)
     await served(node)
     return took
-
-
-async def test_thousands_of_odd_requests_are_answered_and_leave_nothing_behind(stack: LocalStack) -> None:
-    await send_odd_requests(stack, 500, seed=1)
-    await at_rest(stack)
-    before, memory_before = open_files(stack), resident(workers := stack.sidecar.worker_pids())
-
-    statuses = await send_odd_requests(stack, ODD_REQUESTS, seed=2)
-
-    assert statuses.total() == ODD_REQUESTS
-    assert {status for status in statuses if status >= 500} <= {503}
-    assert {200, 400, 401, 404, 405, 415, 431} <= statuses.keys()
-    assert statuses[NO_ANSWER] < ODD_REQUESTS / 8
-    await served(stack)
-    await at_rest(stack)
-    assert stack.sidecar.worker_pids() == workers
-    assert open_files(stack) <= before + 8
-    assert resident(workers) - memory_before < 64 * MIB
-    assert "Traceback" not in stack.sidecar.process.log.read_text()
-
-
-async def served(stack: LocalStack) -> None:
-    """Wait until every worker serves an honest request again."""
-    async with Client(stack) as client:
-
-        async def all_served() -> Counter[int]:
-            many = await asyncio.gather(*(client.ask(script("ok")) for _ in range(8)))
-            return Counter(answer.status_code for answer in many)
-
-        async with asyncio.timeout(30):
-            while await all_served() != {200: 8}:
-                await asyncio.sleep(0.1)
-
-
-async def at_rest(stack: LocalStack) -> None:
-    await eventually(lambda: not stack.envoy.stats("http.ingress")["http.ingress.downstream_rq_active"], 30)
-
-
-def open_files(stack: LocalStack) -> int:
-    return sum(len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in stack.sidecar.worker_pids())

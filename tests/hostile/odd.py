@@ -14,7 +14,7 @@ from typing import Any
 from bench.http2 import PREFACE, Type, frame, header_block
 from stack.local import SCRIPTED, SCRIPTED_BY_CONTRACT, LocalStack
 
-AT_ONCE = 24
+AT_ONCE = 64
 NO_ANSWER = 0
 """Instead of a status: the connection was closed, or spoke HTTP/2, whose answers are not read."""
 

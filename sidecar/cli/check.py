@@ -14,6 +14,7 @@ from pathlib import Path
 
 from sidecar.backends.triton.client import discover_all
 from sidecar.backends.triton.contracts.contract import Contract
+from sidecar.cli.check_places import check_places
 from sidecar.cli.check_upstreams import check_upstreams, check_upstreams_envoy
 from sidecar.cli.finding import BAD, GOOD, REFUSED, Finding
 from sidecar.config.load import ConfigError, read_master_keys, read_store_url
@@ -27,6 +28,8 @@ from sidecar.stored.keys import unopened
 from sidecar.stored.master_keys import MasterKeys
 
 _ENVOY_SECONDS = 60
+# Time, thread, level, logger and place in Envoy's source.
+_ENVOYS_PREFIX = re.compile(r"^(\[[^]]*\]\s*)+(error initializing configuration '[^']*': )?")
 # The key and the value of gRPC metadata that chooses the wire.
 _ORIGIN = re.compile(r"""x-responses-wire["']?,?\s+["']?value["']?:\s+["']?origin\b""")
 
@@ -42,6 +45,7 @@ def run_checks(config: Config, envoy_config: Path | None, say: Callable[[str], N
 
 def _findings(config: Config, envoy_config: Path | None) -> Iterator[Finding]:
     yield Finding(GOOD, f"configuration: {len(config.models)} model(s), {config.workers} worker(s)")
+    yield from check_places(config)
     if config.accounts:
         yield check_store(config)
     if config.stores:
@@ -154,6 +158,6 @@ def _check_envoy(path: Path) -> Finding:
         check=False,
     )
     if result.returncode:
-        reason = (result.stderr.strip() or result.stdout.strip()).splitlines()[-1:]
-        return Finding(BAD, f"envoy: {path}: {' '.join(reason)}")
+        *_, reason = (result.stderr.strip() or result.stdout.strip() or "it is refused").splitlines()
+        return Finding(BAD, f"envoy: {path}: {_ENVOYS_PREFIX.sub('', reason)}")
     return Finding(GOOD, f"envoy: {path} is valid")

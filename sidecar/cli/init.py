@@ -88,6 +88,9 @@ def _ending(path: Path, served: int) -> Iterator[str]:
         yield f"\n{path} is written, but none of its models can be served yet: it has as comments what is missing."
         return
     yield f"\n{path} is written, with {served} model(s). Read it, then:"
+    yield f"  responses-sidecar store migrate --config {path}"
+    yield f"  responses-sidecar orgs create acme --config {path}"
+    yield f"  responses-sidecar keys create acme --name first --config {path}"
     yield f"  responses-sidecar envoy render --config {path} --form local > envoy.yaml"
     yield f"  responses-sidecar check --config {path} --envoy-config envoy.yaml"
     yield f"  responses-sidecar serve --config {path}"

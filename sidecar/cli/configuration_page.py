@@ -22,8 +22,9 @@ _HEAD = """\
 One YAML file, given to `responses-sidecar serve --config FILE`. Relative paths are relative to the file. A mistake is
 reported with the key's path, and the command ends with status 2: a key that does not exist, a value of the wrong kind,
 a format that is not known, a tokenizer or chat template that cannot be used. `responses-sidecar check --config FILE`
-tries everything that serving needs: the configuration, the store, each tokenizer and chat template, Triton and each
-model's contract, each of `upstreams` and its key, and with `--envoy-config FILE` Envoy's configuration too.
+tries everything that serving needs: the configuration, the directories and addresses, the store, each tokenizer and
+chat template, Triton and each model's contract, each of `upstreams` and its key, and with `--envoy-config FILE` Envoy's
+configuration too.
 
 `responses-sidecar config schema` prints the JSON Schema, by which editors complete and check the file, and
 `responses-sidecar config show --config FILE` what is in force: each value with its default and where it comes from.

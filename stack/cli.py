@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -250,7 +251,9 @@ def down() -> None:
 @app.command(context_settings=_PASS_ON)
 def test(context: typer.Context) -> None:
     """Install what the tests need and run them all; with arguments they go to pytest instead."""
-    with Steps() as progress:
+    # Installing waits for the network most of the time.
+    with ThreadPoolExecutor(1) as beside, Steps() as progress:
+        checked = beside.submit(check)
         postgres.install(progress)
         prometheus.install(progress)
         setup.install_systemd(progress)
@@ -259,7 +262,7 @@ def test(context: typer.Context) -> None:
         setup.install_browser(progress)
         setup.install_python_clients(progress)
         setup.install_schemathesis(progress)
-    check()
+    checked.result()
     if sys.version_info >= (3, 12):
         # Counts a line once and then leaves it alone, where a tracer is called for every line every time.
         os.environ.setdefault("COVERAGE_CORE", "sysmon")

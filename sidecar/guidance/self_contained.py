@@ -99,6 +99,7 @@ class _Translation:
         self._new_paths[path] = new_path
         if not isinstance(schema, dict):
             return
+        _check_count(len(self._bases) + 1)
         self._bases[path] = base = self._name(path, schema, base)
         for step, new_step, member in self._members(schema):
             self._index(path + step, new_path + new_step, member, base)
@@ -134,8 +135,7 @@ class _Translation:
         if not isinstance(schema, dict):
             return schema
         self._schemas += 1
-        if self._schemas > MOST_SCHEMAS:
-            raise OverlargeError(f"it holds more than {MOST_SCHEMAS} schemas")
+        _check_count(self._schemas)
         if not _DYNAMIC.isdisjoint(schema):
             raise UnresolvableError("a dynamic reference")
         alone = self._is_alone(schema)
@@ -190,6 +190,11 @@ class _Translation:
         self._index(path, new_path, target, self._bases[()])
         self._strays.append((path, target))
         return new_path
+
+
+def _check_count(schemas: int) -> None:
+    if schemas > MOST_SCHEMAS:
+        raise OverlargeError(f"it holds more than {MOST_SCHEMAS} schemas")
 
 
 def _resolved(base: str, reference: str) -> tuple[str, str]:

@@ -72,6 +72,7 @@ def test_more_schemas_than_a_grammar_is_made_of_are_told_before_they_are_weighed
     most: dict[str, Any] = {"prefixItems": [{}] * (MOST_SCHEMAS - 1)}
     assert checked_guidance(request(text=json_schema(most))).guide == document(most)
     refuse({"prefixItems": [{}] * MOST_SCHEMAS}, "it holds more than 5000 schemas")
+    refuse({"$ref": "#", "prefixItems": [{}] * MOST_SCHEMAS}, "it holds more than 5000 schemas")
 
 
 def refuse(schema: dict[str, Any], reason: str) -> None:

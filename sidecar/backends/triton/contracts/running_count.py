@@ -10,6 +10,8 @@ CHUNK = 4096
 
 # The end of the last word that a space or line break and another word follow. Vocabularies cut there.
 _QUIET_PLACE = re.compile(r".*[^\W\d_](?=[ \n][^\W\d_])", re.DOTALL)
+# Where there is none: the last space that stands alone, which is at least not within a number or a control token.
+_LONE_SPACE = re.compile(r".*\S(?= \S)", re.DOTALL)
 
 
 class RunningCount:
@@ -46,7 +48,7 @@ class RunningCount:
 
     def _count_chunk(self) -> None:
         text = "".join(self._pieces)
-        quiet = _QUIET_PLACE.match(text)
+        quiet = _QUIET_PLACE.match(text) or _LONE_SPACE.match(text)
         end = quiet.end() if quiet else len(text)
         chunk = text[:end]
         # A model that has lost its way writes spaces without end, most of all where a guide lets it write nothing else.

@@ -23,6 +23,7 @@ from bench.measure import Bench
 from bench.report import tables
 from bench.rounds import measure_all, warm_up
 from bench.stored import measure_stored
+from bench.tools import measure_tools
 from bench.upstream import Upstream
 from stack.paths import LOCAL, TOKENIZER
 from stack.process import StackError
@@ -82,6 +83,7 @@ def main() -> None:
     other = parser.add_mutually_exclusive_group()
     other.add_argument("--profile", action="store_true", help="show where the time of a token goes instead")
     other.add_argument("--chain", action="store_true", help="measure the sidecar's own work without I/O instead")
+    other.add_argument("--tools", action="store_true", help="measure what an agent's tools cost instead")
     other.add_argument("--growth", action="store_true", help="measure how costs grow, and what a stream holds, instead")
     other.add_argument("--hostile", action="store_true", help="measure honest clients beside attacks instead")
     other.add_argument("--accounts", action="store_true", help="measure what accounts add to a request instead")
@@ -99,6 +101,8 @@ def main() -> None:
         install_tokenizer(progress)
         if options.chain:
             _chain(options)
+        elif options.tools:
+            print(measure_tools(TOKENIZER))
         elif options.hostile:
             print(hostile(_RUN_DIR, progress))
         elif options.profile or options.accounts or options.growth:

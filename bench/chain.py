@@ -29,6 +29,7 @@ from bench.stamps import Stamps
 from sidecar.backends.triton import discovery
 from sidecar.backends.triton.frames import GrpcStatus
 from sidecar.backends.triton.protocol import SERVICE, service_pb2
+from sidecar.config.model import RequestLimits
 from sidecar.config.models import ModelConfig
 from sidecar.exchange.catalog import Catalog
 from sidecar.exchange.earlier import Continued
@@ -64,7 +65,7 @@ class ChainRow:
 
 def measure_chain(tokenizer: Path) -> list[ChainRow]:
     """The chain's cost at each of :data:`SIZES`, the best of five runs where they are short."""
-    catalog = _catalog(tokenizer)
+    catalog = catalog_of(tokenizer)
     stamps = Stamps.of_file(tokenizer / "tokenizer.json")
     vocabulary = [
         (len(word) + 1, messages.token_response(MODEL, stamps.ids[tick])) for word, tick in stamps.ticks.items()
@@ -88,13 +89,21 @@ def _answer(vocabulary: Sequence[tuple[int, bytes]], size: int) -> Iterator[byte
         size -= length
 
 
-def _catalog(tokenizer: Path) -> Catalog:
+def catalog_of(tokenizer: Path) -> Catalog:
+    """The catalog with :data:`MODEL` alone, a token-level model with this tokenizer."""
     described = messages.unary_responses()
     contract = discovery.recognise(
         service_pb2.ModelMetadataResponse.FromString(described[SERVICE + "ModelMetadata"][5:]),
         service_pb2.ModelConfigResponse.FromString(described[SERVICE + "ModelConfig"][5:]).config,
     )
-    model = load_model(ModelConfig(name=MODEL, triton_model=MODEL, tokenizer=tokenizer, context_length=10_000_000))
+    settings = ModelConfig(
+        name=MODEL,
+        triton_model=MODEL,
+        tokenizer=tokenizer,
+        context_length=10_000_000,
+        limits=RequestLimits(max_tools=256),
+    )
+    model = load_model(settings)
     return Catalog("bench", 15, [replace(model, contract=contract)])
 
 
@@ -102,13 +111,13 @@ def _exchange(catalog: Catalog) -> Exchange:
     return Exchange(SURFACES["node"], catalog, (Prepare,), entropy=os.urandom(18))
 
 
-_REQUEST_HEADERS = {":method": "POST", ":path": "/v1/infer/responses", "content-type": "application/json"}
+REQUEST_HEADERS = {":method": "POST", ":path": "/v1/infer/responses", "content-type": "application/json"}
 _REQUEST_BODY = json.dumps({"model": MODEL, "input": "Count.", "stream": True}).encode()
 
 
 def _core_seconds(catalog: Catalog, responses: Sequence[bytes]) -> float:
     exchange = _exchange(catalog)
-    request = RequestComplete(_REQUEST_HEADERS, _REQUEST_BODY, len(_REQUEST_BODY), head_at=0, unix_time=0, at=0)
+    request = RequestComplete(REQUEST_HEADERS, _REQUEST_BODY, len(_REQUEST_BODY), head_at=0, unix_time=0, at=0)
     (ask,) = exchange.handle(request)
     assert isinstance(ask, Prepare), ask
     exchange.handle(Answered(ask, ask.plan(), at=0))
@@ -149,7 +158,7 @@ async def _run_session(catalog: Catalog, responses: Sequence[bytes]) -> float:
     chunks = [_HEAD, *(_chunk(one) for one in responses), _chunk(messages.final_response(MODEL)), _chunk(_TRAILERS)]
     body_of = functools.cache(lambda chunk: ProcessingRequest(response_body=HttpBody(body=chunk)).SerializeToString())
     request = [
-        _headers("request_headers", _REQUEST_HEADERS),
+        _headers("request_headers", REQUEST_HEADERS),
         ProcessingRequest(request_body=HttpBody(body=_REQUEST_BODY, end_of_stream=True)).SerializeToString(),
     ]
     answer = [_headers("response_headers", {":status": "200"}), *map(body_of, (*chunks, _chunk(b"")))]

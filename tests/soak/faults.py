@@ -86,13 +86,14 @@ class Windows:
 
 
 async def well(stack: LocalStack) -> None:
-    """Wait until Envoy knows of all workers and each of them answers."""
+    """Wait until Envoy knows of all workers, and each of them answers for every model: each is found well by itself."""
     healthy = "cluster.sidecar.membership_healthy"
     await eventually(lambda: stack.envoy.stats(healthy).get(healthy) == stack.workers, _WELL_SECONDS)
     async with Client(stack) as client, asyncio.timeout(_WELL_SECONDS):
         while True:
             try:
-                answers = await asyncio.gather(*(client.ask(script("ok")) for _ in range(_ANSWERS)))
+                asked = [client.ask(script("ok", model=model.name)) for model in stack.models for _ in range(_ANSWERS)]
+                answers = await asyncio.gather(*asked)
             except httpx2.TransportError:
                 continue
             if {answer.status_code for answer in answers} == {200}:

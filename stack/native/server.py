@@ -58,10 +58,11 @@ class Upstream:
         if gone.done() and gone.exception() is None and gone.result():
             # Envoy has the whole answer and sends its next request, before it is known here that playing is over.
             await asyncio.wait((playing,))
-        ended = "answered" if playing.done() else "client gone"
         for task in (gone, playing):
             task.cancel()
         read, outcome = await asyncio.gather(gone, playing, return_exceptions=True)
+        # Whose client leaves while a piece is written learns it from that write.
+        ended = "client gone" if isinstance(outcome, (asyncio.CancelledError, ConnectionError)) else "answered"
         self._note(number, ended=ended)
         if isinstance(outcome, Exception) and not isinstance(outcome, ConnectionError):
             raise outcome

@@ -287,10 +287,13 @@ def test_what_the_upstream_writes_beside_events_is_left_out(stack: LocalStack) -
 
 
 @pytest.mark.usefixtures("served_before")
-async def test_a_client_that_leaves_is_told_to_the_upstream(stack: LocalStack, upstream: ScriptedUpstream) -> None:
+@pytest.mark.parametrize("steps", [["one", {"hang": True}], ["word " * 200_000]], ids=["silent", "writing"])
+async def test_a_client_that_leaves_is_told_to_the_upstream(
+    stack: LocalStack, upstream: ScriptedUpstream, steps: list[Any]
+) -> None:
     since = len(upstream.diary())
     with OpenAI(base_url=stack.bureau_url, api_key=stack.project_key, max_retries=0) as client:
-        stream = client.responses.create(**said("one", {"hang": True}), stream=True)
+        stream = client.responses.create(**said(*steps), stream=True)
         for event in stream:
             if event.type == "response.output_text.delta":
                 break

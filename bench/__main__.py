@@ -58,9 +58,9 @@ def compare(options: argparse.Namespace) -> None:
         page.write(page.PAGE, {"loads": text})
 
 
-def _measure(upstream: Upstream, loads: list[Load], every_transport: bool, deadline: float) -> Results:
+def _measure(upstream: Upstream, loads: list[Load], full: bool, deadline: float) -> Results:
     bench = Bench(upstream, progress)
-    with running(candidates(every_transport=every_transport), _RUN_DIR, upstream, progress) as started:
+    with running(candidates(full=full), _RUN_DIR, upstream, progress) as started:
         warm_up(bench, started, one_token(0.5))
         return measure_all(bench, started, loads, ROUNDS, deadline, progress)
 

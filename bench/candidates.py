@@ -19,6 +19,7 @@ from sidecar.extproc.transport import TRANSPORTS
 
 STRAIGHT = "nothing"
 ENVOY = "Envoy alone"
+ECHO = "Envoy + echo"
 PEER = "Envoy + codex-relay"
 PASSING = "passing on"
 WIRES: tuple[Wire, ...] = get_args(Wire)
@@ -28,18 +29,22 @@ DEFAULT_TRANSPORT = "http2"
 Start = Callable[[Path, Upstream, Progress], AbstractContextManager[Node]]
 
 
-def candidates(*, every_transport: bool) -> dict[str, Start]:
-    """What starts each candidate, by name: base line and peers first, then the sidecar by wire and transport."""
+def candidates(*, full: bool) -> dict[str, Start]:
+    """What starts each candidate, by name: base line and peers first, then the sidecar by wire and transport.
+
+    Those of a ``full`` run are the echo and every transport besides.
+    """
     found: dict[str, Start] = {
         STRAIGHT: nodes.straight,
         ENVOY: nodes.envoy_alone,
+        **({ECHO: nodes.echo} if full else {}),
         PEER: nodes.codex_relay,
         "smg": nodes.smg,
         PASSING: nodes.passing,
     }
     for wire in WIRES:
         found[wire] = partial(_sidecar, wire, DEFAULT_TRANSPORT)
-    others = sorted(TRANSPORTS.keys() - {DEFAULT_TRANSPORT}) if every_transport else []
+    others = sorted(TRANSPORTS.keys() - {DEFAULT_TRANSPORT}) if full else []
     for wire, transport in itertools.product(WIRES, others):
         found[f"{wire}, {transport}"] = partial(_sidecar, wire, transport)
     return found

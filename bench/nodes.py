@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ from bench.upstream import Upstream
 from sidecar.config.processors import shares, usable_processors
 from sidecar.envoy.settings import Wire
 from stack.local import LocalStack
-from stack.paths import TOKENIZER
+from stack.paths import ROOT, TOKENIZER, socket_directory
 from stack.postgres import Postgres
+from stack.process import Process
 from stack.sidecar import Model, NativeModel
 
 CONTEXT_LENGTH = 8192
@@ -124,6 +126,26 @@ def envoy_alone(run_dir: Path, upstream: Upstream, _progress: Progress) -> Itera
         yield Node(envoy.settings.port, "/v1", {"envoy": envoy.process.pid})
     finally:
         envoy.process.stop()
+
+
+@contextmanager
+def echo(run_dir: Path, upstream: Upstream, _progress: Progress) -> Iterator[Node]:
+    """The same, and an ext_proc server that hands the answer back as it is (:mod:`bench.echo`).
+
+    Raises:
+        StackError: a part could not start.
+    """
+    socket = socket_directory(run_dir) / "echo.sock"
+    socket.unlink(missing_ok=True)
+    server = Process(
+        "The echo", [sys.executable, "-m", "bench.echo", str(socket)], run_dir / "echo.log", directory=ROOT
+    )
+    with ExitStack() as stack:
+        stack.callback(server.stop)
+        server.wait_until(socket.exists, 30)
+        envoy = plain_envoy.start(run_dir, upstream.http_port, socket)
+        stack.callback(envoy.process.stop)
+        yield Node(envoy.settings.port, "/v1", {"envoy": envoy.process.pid, "sidecar": server.pid})
 
 
 @contextmanager

@@ -43,7 +43,7 @@ def measure(run_dir: Path, upstream: Upstream, progress: Callable[[str], None]) 
     """
     profiler = peers.install("py-spy", progress) / "py-spy"
     bench, load = Bench(upstream, progress), paced(64, 50, SECONDS)
-    chosen = {name: start for name, start in candidates(every_transport=False).items() if name in (PEER, *WIRES)}
+    chosen = {name: start for name, start in candidates(full=False).items() if name in (PEER, *WIRES)}
     lines, functions = [_TITLES], []
     with running(chosen, run_dir, upstream, progress) as started:
         for name, candidate in started.items():

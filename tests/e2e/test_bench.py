@@ -44,3 +44,10 @@ def test_passing_on_is_measured(tmp_path: Path) -> None:
         measured = Bench(upstream, progress).measure(node, LOAD, dict.fromkeys(node.parts, 0.0))
     assert (measured.figures.requests, measured.figures.failures) == (LOAD.streams, {})
     assert node.workers
+
+
+def test_the_echo_is_measured(tmp_path: Path) -> None:
+    with Upstream(tmp_path, progress) as upstream, nodes.echo(tmp_path, upstream, progress) as node:
+        measured = Bench(upstream, progress).measure(node, LOAD, dict.fromkeys(node.parts, 0.0))
+    assert (measured.figures.requests, measured.figures.failures) == (LOAD.streams, {})
+    assert measured.cpu_us["sidecar"] > 1, "the answers pass through it"

@@ -56,12 +56,13 @@ class StreamReader:
         self._blocks = EventBlocks()
         self._opening: list[bytes] = []
         self._ending: Json = {}
-        self._last_passed = b""
+        # Its number is read when it is wanted, which it seldom is.
+        self._last_numbered = b""
 
     @property
     def next_number(self) -> int:
-        """The sequence number after that of the last event that has passed."""
-        last = self._last_passed
+        """The sequence number after that of the last event that has passed with one."""
+        last = self._last_numbered
         at = last.rfind(_NUMBER_MEMBER)
         digits = last[at + len(_NUMBER_MEMBER) :].lstrip()[:12] if at >= 0 else b""
         end = next((index for index, digit in enumerate(digits) if digit not in b"0123456789"), len(digits))
@@ -71,7 +72,8 @@ class StreamReader:
         """What of the upstream's ``data`` goes to the client. This is the per-token path."""
         if self.begun and self._blocks.is_between and is_one_delta(data):
             self._count(data)
-            self._last_passed = data
+            if _NUMBER_MEMBER in data:
+                self._last_numbered = data
             return data
         passed: list[bytes] = []
         try:
@@ -95,7 +97,9 @@ class StreamReader:
         if not passed:
             return b""
         passed.append(b"")
-        self._last_passed = events = b"\n\n".join(passed)
+        events = b"\n\n".join(passed)
+        if _NUMBER_MEMBER in events:
+            self._last_numbered = events
         return events
 
     def end(self, whole: bool) -> bytes:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sidecar.backends.failure import BackendError
@@ -270,6 +270,7 @@ JUNK = st.sampled_from(
 )
 
 
+@example(pieces=[delta(3, "x"), b"event: x\ndata: {}\n\n"], cuts=[len(delta(3, "x"))], whole=False)
 @given(st.lists(JUNK | st.binary(max_size=9), max_size=10), st.lists(st.integers(0, 3000), max_size=10), st.booleans())
 def test_whatever_an_upstream_sends_comes_to_the_same_however_it_is_split(
     pieces: list[bytes], cuts: list[int], whole: bool

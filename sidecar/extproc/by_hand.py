@@ -8,7 +8,7 @@ Source: https://protobuf.dev/programming-guides/encoding; Envoy's ``envoy.servic
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable
 
 # Tags: the member's number and wire type 2, a length and so many bytes.
 # ProcessingRequest.response_body, HttpBody.body.
@@ -18,6 +18,24 @@ _REQUEST_PATH = (0x2A, 0x0A)
 _RESPONSE_PATH = (0x22, 0x0A, 0x1A, 0x1A, 0x0A)
 # ProcessingResponse.streamed_immediate_response, StreamedImmediateResponse.body_response, StreamedBodyResponse.body.
 _IMMEDIATE_PATH = (0x5A, 0x12, 0x0A)
+# Messages of tokens are smaller, and have few different sizes.
+_SMALL = 4096
+
+
+class BySize(dict[int, bytes]):
+    """What stands before something of so many bytes, by their number; made once for what is small.
+
+    A ``functools.lru_cache`` would note each use in a list, whose members then are to be had from main memory too.
+    """
+
+    def __init__(self, make: Callable[[int], bytes]) -> None:
+        self._make = make
+
+    def __missing__(self, size: int) -> bytes:
+        made = self._make(size)
+        if size < _SMALL:
+            self[size] = made
+        return made
 
 
 def body_of(message: bytes) -> bytes | None:
@@ -26,27 +44,23 @@ def body_of(message: bytes) -> bytes | None:
     ``None`` for every other message: the last piece (``end_of_stream``), one without a body, with metadata or with
     members that are not known here.
     """
-    prefix = before_body(len(message))
-    return message[len(prefix) :] if prefix and message.startswith(prefix) else None
+    size = len(message)
+    body = message.removeprefix(BEFORE_BODY[size])
+    return body if len(body) < size else None
 
 
 def response_body(data: bytes) -> bytes:
     """The ``ProcessingResponse`` with a piece of the response's body that is not the last; ``data`` is not empty."""
-    return _before_response(len(data)) + data
+    return _BEFORE_RESPONSE[len(data)] + data
 
 
 def immediate_body(data: bytes) -> bytes:
     """The same where the response is not the upstream's but our own, piece by piece."""
-    return _before_immediate(len(data)) + data
+    return _BEFORE_IMMEDIATE[len(data)] + data
 
 
-# The messages of tokens have few different sizes.
-@lru_cache(maxsize=4096)
-def before_body(size: int) -> bytes:
-    """What stands before the body in a message of ``size`` bytes; nothing where none of that size is of the usual form.
-
-    Of each length only the shortest encoding is known here, which is the one that libraries write.
-    """
+def _before_body(size: int) -> bytes:
+    # Of each length only the shortest encoding is known here, which is the one that libraries write.
     for body in range(size - 1, 0, -1):
         prefix = _prefix(_REQUEST_PATH, body)
         if len(prefix) + body <= size:
@@ -54,17 +68,10 @@ def before_body(size: int) -> bytes:
     return b""
 
 
-# The deltas of answers have few different sizes.
-@lru_cache(maxsize=4096)
-def _before_response(size: int) -> bytes:
-    """What stands before ``size`` bytes of the body."""
-    return _prefix(_RESPONSE_PATH, size)
-
-
-@lru_cache(maxsize=4096)
-def _before_immediate(size: int) -> bytes:
-    """What stands before ``size`` bytes of the body of a response of our own."""
-    return _prefix(_IMMEDIATE_PATH, size)
+BEFORE_BODY = BySize(_before_body)
+"""What stands before the body in a message of a size; nothing where none of that size is of the usual form."""
+_BEFORE_RESPONSE = BySize(lambda size: _prefix(_RESPONSE_PATH, size))
+_BEFORE_IMMEDIATE = BySize(lambda size: _prefix(_IMMEDIATE_PATH, size))
 
 
 def within(path: tuple[int, ...], member: bytes) -> bytes:

@@ -173,7 +173,8 @@ class Session:
             self._pass_on(message)
 
     def _take_upstream(self, message: bytes) -> None:
-        self._read(*self._wire.receive(message))
+        data, end = self._wire.receive(message)
+        self._read(data, end)
 
     def _read(self, data: bytes, end: WireEnd | None) -> None:
         """Take bytes of the upstream's answer, whatever brought them, and its end. This is the per-token path."""

@@ -53,7 +53,7 @@ class EventWriter:
         self.next_number = 0
         self._output: list[Json] = []
         self._open: OpenItem | None = None
-        self._delta_heads: list[bytes] = []
+        self._delta_heads: list[str] = []
 
     @property
     def output(self) -> list[Json]:
@@ -98,13 +98,13 @@ class EventWriter:
         """More text of the open item. This is the per-token path."""
         item = self._open
         assert item is not None, "a delta needs an open item"
-        encoded = json_string(text).encode()
-        item.encoded += encoded[1:-1]
-        events = b""
+        encoded = json_string(text)
+        item.encoded += encoded.encode()[1:-1]
+        events = ""
         for head in self._delta_heads:
-            events += b'%b%b,"sequence_number":%d}\n\n' % (head, encoded, self.next_number)
+            events += f'{head}{encoded},"sequence_number":{self.next_number}}}\n\n'
             self.next_number += 1
-        return events
+        return events.encode()
 
     @property
     def reads_arguments(self) -> bool:
@@ -178,7 +178,7 @@ def _added(item: OpenItem, text: str) -> UnnumberedEvent:
     }
 
 
-def _delta_head(type_: str, members: Json) -> bytes:
+def _delta_head(type_: str, members: Json) -> str:
     """All of a delta event that stays the same, up to the delta itself: written once per item, not once per token."""
     same = json.dumps({"type": type_, **members}, separators=(",", ":"))
-    return f'event: {type_}\ndata: {same[:-1]},"delta":'.encode()
+    return f'event: {type_}\ndata: {same[:-1]},"delta":'

@@ -11,7 +11,6 @@ Source: Envoy's ``http.tcp`` connection pool and ``grpc_web`` filter; the gRPC-W
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
 from http import HTTPStatus
 
 from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest
@@ -72,7 +71,7 @@ class TunnelWire(EnvoysCall):
         """The call's bytes and end; a message's body is a part of an HTTP/1.1 response."""
         if self._between_chunks:
             # Nearly every message is exactly one chunk, and leaves the response between two.
-            prefix = _before_chunk(len(message))
+            prefix = _BEFORE_CHUNK[len(message)]
             if prefix and message.startswith(prefix) and message.endswith(b"\r\n"):
                 return message[len(prefix) : -2], None
         if self._ended:
@@ -119,9 +118,11 @@ class TunnelWire(EnvoysCall):
         return WireEnd(whole, http_status, status_of(self._response.headers))
 
 
-@lru_cache(maxsize=4096)
 def _before_chunk(size: int) -> bytes:
-    """What stands before the data in a message of ``size`` bytes whose body is one chunk; nothing where none is."""
-    prefix = by_hand.before_body(size)
+    prefix = by_hand.BEFORE_BODY[size]
     line = size_line(size - len(prefix))
     return prefix + line if prefix and line else b""
+
+
+_BEFORE_CHUNK = by_hand.BySize(_before_chunk)
+"""What stands before the data in a message of a size whose body is one chunk; nothing where none is."""

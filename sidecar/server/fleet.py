@@ -194,7 +194,8 @@ class Fleet:
         self._ever_served, self._failed_starts = True, 0
         if len(self._serving) == self._workers:
             self._complete.set()
-        if not self._on_trial:
+        # One that was starting when its fleet retired came to listen after those that have its place now.
+        if not self._on_trial and not self._retired:
             self._listens(index, worker)
         stuck = await silence(worker.stdout, self._silence_seconds)
         if stuck:

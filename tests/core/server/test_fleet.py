@@ -306,6 +306,22 @@ async def test_who_retires_ends_by_itself_and_is_not_started_again() -> None:
     assert len(starts.made) == 3
 
 
+async def test_a_worker_that_comes_to_listen_when_its_fleet_has_retired_takes_nobodys_place() -> None:
+    starts, places = Starts(lambda index: well(index) if index == 0 else Worker()), Places()
+    fleet = Fleet(2, 10, 1000, starts, listens=places)
+    running = asyncio.create_task(fleet.run())
+    await until(lambda: len(places.taken) == 1)
+    fleet.retire()
+    # It was told to end before it listened, and hears that only now.
+    starts.made[1][1].tell(READY)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    starts.made[0][1].end(0)
+    starts.made[1][1].end(0)
+    assert await asyncio.wait_for(running, 10) == 0
+    assert places.taken == starts.made[:1]
+
+
 async def test_who_retires_can_be_stopped() -> None:
     starts = Starts(well)
     fleet = Fleet(1, 10, 1000, starts)

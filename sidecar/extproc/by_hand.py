@@ -60,11 +60,12 @@ def immediate_body(data: bytes) -> bytes:
 
 
 def _before_body(size: int) -> bytes:
-    # Of each length only the shortest encoding is known here, which is the one that libraries write.
-    for body in range(size - 1, 0, -1):
-        prefix = _prefix(_REQUEST_PATH, body)
-        if len(prefix) + body <= size:
-            return prefix if len(prefix) + body == size else b""
+    # Of each length only the shortest encoding is known here, which is the one that libraries write. The lengths that
+    # stand before the body are of less than the message, so that each may take a byte less than the message's would.
+    longest = 2 * (1 + len(_varint(size)))
+    for length in range(longest, longest - 3, -1):
+        if length < size and len(prefix := _prefix(_REQUEST_PATH, size - length)) == length:
+            return prefix
     return b""
 
 

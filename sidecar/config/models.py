@@ -50,7 +50,8 @@ class TritonConfig(Section):
     upstream: Annotated[str, Field(pattern=r"^(unix:.+|[^\s:]+:\d{1,5})$")] | None = Field(
         default=None,
         description="whom the wire `origin` calls: `unix:PATH`, the socket of Envoy's egress listener, or `host:port`"
-        " of a Triton on the same machine, which then has neither retries, load balancing nor health checks before it",
+        " of a Triton on the same machine, which then has neither retries, load balancing nor health checks before it."
+        " On any wire canaries go there; by default to `egress.sock` in `sockets`",
     )
 
     @property

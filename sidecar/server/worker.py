@@ -98,6 +98,8 @@ def run_worker(config: Config, index: int, place: int) -> None:
     gc.set_threshold(50_000, 10, 10)
     # The loop shares the interpreter with the threads that render prompts: hand over quickly.
     sys.setswitchinterval(0.001)
+    # To hand the few pieces of a short prompt to threads of the tokenizers library takes longer than to encode them.
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
     elsewhere = Elsewhere(catalog, surfaces)
     # The last moment at which this process has one thread.
     forks = Forks(elsewhere.work, Prepare.seconds)

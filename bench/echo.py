@@ -29,7 +29,7 @@ class _Echo:
     def received(self, message: bytes) -> None:
         """Hand it back."""
         piece = by_hand.body_of(message)
-        self._call.send(by_hand.response_body(piece) if piece else _other(message), 0)
+        self._call.send(by_hand.response_body(piece) if piece else _other(message))
 
     def handed(self, mark: int) -> None:
         """Nothing is counted."""

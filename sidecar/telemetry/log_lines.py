@@ -15,6 +15,8 @@ from typing import Any, Literal, TextIO
 LogFormat = Literal["auto", "json", "text"]
 
 _ATTRIBUTE = "members"
+# Made once: json.dumps makes one each time.
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def configure_logging(form: LogFormat, level: str, stream: TextIO | None = None) -> None:
@@ -53,7 +55,7 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return json.dumps({**line, **getattr(record, _ATTRIBUTE, {})}, ensure_ascii=False, separators=(",", ":"))
+        return _encode({**line, **getattr(record, _ATTRIBUTE, {})})
 
 
 class Words(logging.Formatter):

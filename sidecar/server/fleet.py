@@ -106,11 +106,17 @@ class Fleet:
         """Wait until all workers listen at once for the first time."""
         await self._complete.wait()
 
-    def accept(self) -> None:
-        """The trial is over: all workers take their places, and those that end from now on are started again."""
+    def accept(self) -> bool:
+        """End the trial: all workers take their places, and those that end from now on are started again.
+
+        Not where it has failed after all, by a worker that listened and has ended since; whether it has not.
+        """
+        if self.refusal:
+            return False
         self._on_trial = False
         for index in sorted(self._serving):
             self._listens(index, self._running[index])
+        return True
 
     def retire(self) -> None:
         """Let the workers serve the streams that they have, and end; none is started again."""

@@ -152,14 +152,13 @@ class Supervisor:
         try:
             await asyncio.wait({running, complete}, timeout=_TRIAL_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            passed = complete.done() and not running.done()
+            listening = complete.done() and not running.done()
             complete.cancel()
-        if not passed:
+        if not (listening and fleet.accept()):
             if not running.done():
                 fleet.stop()
             return fleet.refusal or f"not all workers came to listen in {_TRIAL_SECONDS:g} s"
         before, self._in_force = self._in_force, fleet
-        fleet.accept()
         before.retire()
         return ""
 

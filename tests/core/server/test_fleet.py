@@ -254,7 +254,7 @@ async def test_workers_on_trial_take_their_places_when_all_listen(caplog: pytest
     starts.made[1][1].tell(READY)
     await asyncio.wait_for(complete, 10)
     assert places.taken == []
-    fleet.accept()
+    assert fleet.accept()
     assert places.taken == starts.made
     # From now on it is as any other.
     starts.made[0][1].end(1)
@@ -280,6 +280,7 @@ async def test_a_trial_fails_with_the_first_that_does_not_listen(
     fleet = Fleet(2, 10, 1000, starts, listens=places, on_trial=True)
     await asyncio.wait_for(fleet.run(), 10)
     assert fleet.refusal == words
+    assert not fleet.accept()
     assert len(starts.made) == 2
     assert starts.made[0][1].signals == ["TERM"]
     assert (places.taken, capsys.readouterr().err) == ([], "")

@@ -17,19 +17,26 @@ from sidecar.surfaces.surface import Surface
 
 
 def check_stores(surface: Surface, request: ResponsesRequest) -> None:
-    """Refuse what needs something stored where nothing is."""
+    """Refuse what needs something stored where nothing is, on a surface that else would: the others' tables say."""
+    if surface.stores or not surface.has_stored_responses:
+        return
     for param in ("previous_response_id", "store"):
-        if getattr(request, param) and not surface.stores:
+        if getattr(request, param):
             message = f"{param} is not supported: no responses are stored here; send the conversation as 'input'."
             raise ApiError("unsupported_parameter", message, param)
 
 
 def keeping_of(
-    request: ResponsesRequest, caller: Caller, ids: ResponseIds, given: str | list[Json], before: Sequence[Json]
+    surface: Surface,
+    request: ResponsesRequest,
+    caller: Caller,
+    ids: ResponseIds,
+    given: str | list[Json],
+    before: Sequence[Json],
 ) -> Keeping | None:
     """Where the response is stored: if the client says so, or says nothing and continues one that is."""
     previous = request.previous_response_id
-    if not (request.store if "store" in request.model_fields_set else previous is not None):
+    if not surface.stores or not (request.store if "store" in request.model_fields_set else previous is not None):
         return None
     place = Place(ids.response, Owner.of(caller), previous)
     items = input_items(given, ids, {str(item.get("id")) for item in before})

@@ -158,7 +158,7 @@ def native_plan(
         output_limited=limit is not None,
         attribution=attribution,
         endpoint="responses.compact" if compacts else "responses",
-        keeping=None if compacts else keeping_of(request, event.caller, ids, values["input"], before),
+        keeping=None if compacts else keeping_of(surface, request, event.caller, ids, values["input"], before),
         body=body,
         routes=routes,
         prompt_tokens=estimated_tokens(items, body),

@@ -251,7 +251,7 @@ def make_plan(facts: Facts, earlier: Earlier | None = None) -> Plan | Continued:
         called_as={tool.name: tool.called_as for tool in request.tools if tool.called_as != "function_call"},
         compaction=compaction,
         endpoint="responses.compact" if compacts else "responses",
-        keeping=None if compacts else keeping_of(request, event.caller, ids, values["input"], before),
+        keeping=None if compacts else keeping_of(surface, request, event.caller, ids, values["input"], before),
     )
 
 

@@ -35,6 +35,11 @@ async def test_characters_split_over_tokens_come_whole(client: Client) -> None:
     assert "\ufffd" not in "".join(deltas)
 
 
+async def test_a_client_that_asks_to_store_is_answered_and_told_that_nothing_is(client: Client) -> None:
+    answer = await client.ask(script("ok", store=True, user="u", service_tier="flex", prompt_cache_key="p"))
+    assert (answer.status_code, answer.json()["store"]) == (200, False)
+
+
 async def test_usage_is_exact_streamed_and_not(client: Client) -> None:
     body = script("one", " two", " three")
     streamed = (await client.events(body))[-1].data["response"]["usage"]

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from sidecar.config.model import RequestLimits
+from sidecar.exchange.commands import CallUpstream
 from sidecar.prompts.conversation import to_turns
 from sidecar.prompts.features import detect_features
 from sidecar.prompts.template import ChatTemplate
@@ -14,6 +15,7 @@ from sidecar.responses.parts import InputText
 from sidecar.responses.request import ResponsesRequest
 from sidecar.surfaces.limits import check_limits
 from sidecar.surfaces.node import NODE
+from tests.core import kit
 from tests.core.prompts.chat_models import TOOLS
 from tests.core.surfaces.node_requests import CALL, OUTPUT, TOOL, USER, accept, levels, schema_format
 
@@ -115,6 +117,12 @@ ACCEPTED: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("parameters", ACCEPTED.values(), ids=ACCEPTED.keys())
 def test_accepts(parameters: dict[str, Any]) -> None:
     assert accept(**parameters).model == "m"
+
+
+@pytest.mark.parametrize("name", [name for name in ACCEPTED if "without effect" in name or name == "identifiers"])
+def test_what_has_no_effect_keeps_no_request_from_its_model(name: str) -> None:
+    (command,) = kit.handle(kit.exchange(), kit.request(**ACCEPTED[name]))
+    assert isinstance(command, CallUpstream)
 
 
 @pytest.mark.parametrize("name", sorted(set(ResponsesRequest.model_fields) - {"model", "input"}))

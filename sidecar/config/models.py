@@ -249,7 +249,11 @@ class Config(Section):
     watchdog: Seconds = Field(
         default=10.0, description="seconds without a turn of a worker's event loop after which another takes its place"
     )
-    drain: Seconds = Field(default=30.0, description="seconds that a stopping worker lets its streams run")
+    drain: Seconds = Field(
+        default=30.0,
+        description="seconds that a stopping worker lets its streams run, from when"
+        " Envoy has heard of it, 2.5 seconds after the signal",
+    )
     sealing_key: Path | None = Field(
         default=None,
         description="a file of 64 random bytes in base64 (`openssl rand -base64 64`), the same on all nodes that serve"

@@ -91,6 +91,8 @@ class Fleet:
         self._status = 0
         self.refusal = ""
         """Why a trial failed."""
+        self.refused = False
+        """Whether a worker could not use the configuration; else one has ended that another time may not."""
 
     async def run(self) -> int:
         """Keep all workers running until ``stop``, or until it makes no sense; the exit status.
@@ -152,7 +154,9 @@ class Fleet:
             if self._stopping.is_set() or self._retired:
                 return
             if self._on_trial:
-                self.refusal = self.refusal or (end.words if end.refused else f"worker {index} {end.words}")
+                if not self.refusal:
+                    self.refusal = end.words if end.refused else f"worker {index} {end.words}"
+                    self.refused = end.refused
                 self._give_up(REFUSED)
                 return
             if end.served is None:

@@ -29,6 +29,8 @@ from sidecar.telemetry.metrics import files
 _LOOK_SECONDS = 1.0
 # For the workers of another configuration to load their models.
 _TRIAL_SECONDS = 600.0
+# How often a configuration is tried whose workers end in their trial, as where memory runs out, without refusing it.
+_TRIALS = 3
 # What a terminal sends to all processes is for the supervisor alone.
 _NOT_FOR_WORKERS = {signal.SIGINT, signal.SIGHUP}
 
@@ -75,6 +77,7 @@ class Supervisor:
         self._runs: dict[Fleet, asyncio.Task[int]] = {}
         self._over: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._asked = asyncio.Event()
+        self._trials_left = _TRIALS
         self._stopping = False
         self._in_force = self._fleet(config)
         self._note_loaded()
@@ -98,6 +101,7 @@ class Supervisor:
 
     def reload_soon(self) -> None:
         """Load the configuration again."""
+        self._trials_left = _TRIALS
         self._asked.set()
 
     async def _watch(self) -> None:
@@ -110,6 +114,7 @@ class Supervisor:
                 self._watched.note()
                 await self._reload()
             elif self._watched.changed():
+                self._trials_left = _TRIALS
                 if self._watched.contents != self._contents:
                     await self._reload()
                 elif not self._loaded:
@@ -157,6 +162,9 @@ class Supervisor:
         if not (listening and fleet.accept()):
             if not running.done():
                 fleet.stop()
+            self._trials_left = 0 if fleet.refused else self._trials_left - 1
+            if self._trials_left > 0:
+                self._asked.set()
             return fleet.refusal or f"not all workers came to listen in {_TRIAL_SECONDS:g} s"
         before, self._in_force = self._in_force, fleet
         before.retire()

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
@@ -153,6 +154,28 @@ async def test_limits_formats_and_models_take_effect_in_all_workers(
     assert [item["type"] for item in thought["output"]] == ["reasoning", "message"]
     statuses = [(await client.ask({**script("ok"), "model": "thinking"})).status_code for _ in range(10)]
     assert statuses == [200] * 7 + [429] * 3
+
+
+async def test_a_new_worker_that_is_killed_at_its_start_costs_no_change(
+    stack: LocalStack, configuration: Configuration
+) -> None:
+    before = _children(stack)
+
+    def change() -> None:
+        configuration.change(drain=7)
+        # It loads for a second or two.
+        while not (new := _children(stack) - before):
+            time.sleep(0.02)
+        os.kill(new.pop(), signal.SIGKILL)
+
+    await configuration.loaded(change)
+    assert "what was in force stays: worker" in configuration.log
+
+
+def _children(stack: LocalStack) -> set[int]:
+    """The workers, those on trial too."""
+    supervisor = stack.sidecar.process.pid
+    return set(map(int, Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()))
 
 
 async def test_a_file_that_cannot_be_used_changes_nothing(

@@ -279,7 +279,7 @@ async def test_a_trial_fails_with_the_first_that_does_not_listen(
     starts, places = Starts(lambda index: well(index) if index == 0 else death()), Places()
     fleet = Fleet(2, 10, 1000, starts, listens=places, on_trial=True)
     await asyncio.wait_for(fleet.run(), 10)
-    assert fleet.refusal == words
+    assert (fleet.refusal, fleet.refused) == (words, words in REFUSAL.decode())
     assert not fleet.accept()
     assert len(starts.made) == 2
     assert starts.made[0][1].signals == ["TERM"]

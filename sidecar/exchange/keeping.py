@@ -17,7 +17,7 @@ from sidecar.surfaces.surface import Surface
 
 
 def check_stores(surface: Surface, request: ResponsesRequest) -> None:
-    """Refuse what needs something stored where nothing is, on a surface that else would: the others' tables say."""
+    """Refuse what needs something stored where this node stores nothing for a surface that has stored responses."""
     if surface.stores or not surface.has_stored_responses:
         return
     for param in ("previous_response_id", "store"):

@@ -25,6 +25,7 @@ from sidecar.stored.items import to_lines
 from sidecar.stored.owner import Owner
 from sidecar.surfaces.bureau import BUREAU
 from sidecar.surfaces.endpoints import Operation
+from sidecar.surfaces.node import NODE
 from tests.core import kit
 from tests.core.sse import parse
 from tests.core.surfaces.bureau_requests import SERVED, asked
@@ -100,6 +101,16 @@ def to_its_end(of: Exchange) -> list[Command]:
 def error_of(commands: list[Command]) -> dict[str, Any]:
     error: dict[str, Any] = json.loads(kit.reply(commands).body)["error"]
     return error
+
+
+def test_a_surface_without_stored_responses_stores_none() -> None:
+    of = Exchange(NODE, kit.catalog(kit.model()), ASKS, entropy=bytes(range(18)))
+    ask = begin(of, kit.request(store=True))
+    assert isinstance(ask, Prepare)
+    (call,) = answer(of, ask, outcome(ask))
+    assert isinstance(call, CallUpstream)
+    assert {type(command) for command in to_its_end(of)}.isdisjoint({Store, Keep})
+    assert of.phase is Ended
 
 
 def test_a_whole_response_is_stored_before_its_client_is_told() -> None:

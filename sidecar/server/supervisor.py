@@ -77,7 +77,6 @@ class Supervisor:
         self._runs: dict[Fleet, asyncio.Task[int]] = {}
         self._over: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._asked = asyncio.Event()
-        self._trials_left = _TRIALS
         self._stopping = False
         self._in_force = self._fleet(config)
         self._note_loaded()
@@ -101,7 +100,6 @@ class Supervisor:
 
     def reload_soon(self) -> None:
         """Load the configuration again."""
-        self._trials_left = _TRIALS
         self._asked.set()
 
     async def _watch(self) -> None:
@@ -114,7 +112,6 @@ class Supervisor:
                 self._watched.note()
                 await self._reload()
             elif self._watched.changed():
-                self._trials_left = _TRIALS
                 if self._watched.contents != self._contents:
                     await self._reload()
                 elif not self._loaded:
@@ -151,8 +148,18 @@ class Supervisor:
         return self._note_loaded()
 
     async def _try(self, config: Config) -> str:
-        """Start workers with ``config`` and let them take over; why they do not, or nothing."""
-        fleet = self._fleet(config, on_trial=True)
+        """Let workers with ``config`` take over; why they do not, or nothing."""
+        for left in reversed(range(_TRIALS)):
+            fleet = self._fleet(config, on_trial=True)
+            words = await self._trial(fleet)
+            ended = bool(fleet.refusal) and not fleet.refused
+            if not (ended and left) or self._stopping:
+                break
+            self._note_refused(words)
+        return words
+
+    async def _trial(self, fleet: Fleet) -> str:
+        """Start the workers of ``fleet`` and let them take over; why they did not and have all ended, or nothing."""
         running, complete = self._begin(fleet), asyncio.create_task(fleet.complete())
         try:
             await asyncio.wait({running, complete}, timeout=_TRIAL_SECONDS, return_when=asyncio.FIRST_COMPLETED)
@@ -162,9 +169,8 @@ class Supervisor:
         if not (listening and fleet.accept()):
             if not running.done():
                 fleet.stop()
-            self._trials_left = 0 if fleet.refused else self._trials_left - 1
-            if self._trials_left > 0:
-                self._asked.set()
+                # What they hold may be what the next ones lack.
+                await asyncio.wait({running})
             return fleet.refusal or f"not all workers came to listen in {_TRIAL_SECONDS:g} s"
         before, self._in_force = self._in_force, fleet
         before.retire()
